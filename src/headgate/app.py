@@ -55,6 +55,9 @@ NOUNS: dict[str, tuple[str, str]] = {
 # What a rule table with two sources needs of reconciliation: a `headgate.quality.pairs.PairSupport`.
 PAIR_SUPPORT = "headgate.reconcile.rule_tables:PAIRS"
 
+# `(settings, name)` gives what other capabilities take from a dataset's manifest.
+DATASET_DEFAULTS = "headgate.pipeline.loader:dataset_defaults"
+
 
 def load(entry: str) -> Any:
     """The attribute that an entry `module:attribute` names; its module is imported on first use."""
