@@ -16,7 +16,7 @@ from headgate.core.engine.batch import Faults, Point
 from headgate.core.engine.recovery import what_tables_tell
 from headgate.core.ledger.model import Run
 from headgate.errors import BatchRefusedError, UsageError
-from headgate.pipeline import revision as declaration
+from headgate.pipeline.revision import declared_revision
 
 LATER = MORNING + 60 * SECOND
 
@@ -178,9 +178,7 @@ def test_the_certificate_holds_with_backfills_and_names_a_removed_row(
     pipeline.process("silver")
     assert pipeline.outcomes("silver")["backfilled"] > 0
     check_certificate(pipeline)
-    told = what_tables_tell(
-        pipeline.session, declaration.declared_revision(pipeline.settings, pipeline.name)
-    )
+    told = what_tables_tell(pipeline.session, declared_revision(pipeline.settings, pipeline.name))
     known = {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in told.rows}
     ledger = (*pipeline.ledger("silver"), *pipeline.ledger("backfill"))
     assert {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in ledger} <= known

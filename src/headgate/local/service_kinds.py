@@ -14,7 +14,6 @@ from headgate.config.env_files import RUNNING_SERVICES
 from headgate.core.runtime.bundles import bundle_folder
 from headgate.errors import ConflictError, UnavailableError
 from headgate.local import cassandra, connect, kafka, postgres, registry
-from headgate.local import cassandra as cdc
 from headgate.local.cassandra import CassandraServer, CdcServer
 from headgate.local.connect import ConnectServer
 from headgate.local.postgres import PostgresServer
@@ -168,7 +167,7 @@ BUNDLES = {
     CONNECT: (connect.NAME, "jmx-exporter", connect.DEBEZIUM),
     POSTGRES: (),
     REGISTRY: ("apicurio",),
-    CDC: (cdc.BUNDLE,),
+    CDC: (cassandra.BUNDLE,),
 }
 PLUGIN_SOURCES = "java/connect-plugins"
 

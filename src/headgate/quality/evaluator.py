@@ -19,7 +19,7 @@ from headgate.conditions.type_coercion import read_date, read_time
 from headgate.declarations.errors import Declared, Refusal, line_of, suggestion
 from headgate.declarations.types import SqlType
 from headgate.errors import DeclarationError, Fault
-from headgate.quality.compile.resolve import CLEAN, JudgedRule, JudgedTable
+from headgate.quality.compile.resolve import VALID, JudgedRule, JudgedTable
 from headgate.quality.compile.results import OK
 from headgate.quality.compile.typed_rules import EXTRA, MISSING
 from headgate.quality.pairs import pair_support
@@ -185,7 +185,7 @@ def judge_row(
 def _unruled(judged: JudgedTable, row: Mapping[str, Value], batch_time: datetime) -> RowVerdict:
     """What is said of a row that no rule matches; of a pair, once it is due."""
     if not judged.table.is_pair:
-        return RowVerdict(CLEAN, OK)
+        return RowVerdict(VALID, OK)
     found = pair_support().verdict_when_due(judged.table, row, batch_time)
     return RowVerdict(found.status, found.reason, (), found.metric, found.severity)
 

@@ -20,8 +20,7 @@ from headgate.conditions.describe import describe_condition, listed
 from headgate.conditions.grammar import ExprError
 from headgate.declarations.document import WHOLE_FILE
 from headgate.declarations.errors import Declared
-from headgate.declarations.types import SqlType
-from headgate.declarations.types import in_words as duration_words
+from headgate.declarations.types import SqlType, in_words
 from headgate.errors import DeclarationError, Fault
 from headgate.quality.compile.columns import RuleColumns
 from headgate.quality.compile.typed_rules import (
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from headgate.config.settings import Settings
 
 
-CLEAN = "VALID"
+VALID = "VALID"
 MATCH = "MATCH"
 
 
@@ -88,7 +87,7 @@ class JudgedTable:
 
     @property
     def clean_status(self) -> str:
-        return MATCH if self.table.is_pair else CLEAN
+        return MATCH if self.table.is_pair else VALID
 
 
 # What `schema` reads is no field: names of fields that lack or were not declared, where there are any.
@@ -100,7 +99,7 @@ def rule_words(rule: JudgedRule) -> str:
     """What makes a row bad, in words."""
     if rule.unique is not None:
         fields = listed(list(rule.unique.fields))
-        return f"{fields} came before within {duration_words(rule.unique.horizon).lower()}"
+        return f"{fields} came before within {in_words(rule.unique.horizon).lower()}"
     if rule.condition is None:
         return rule.reason
     return _PSEUDO.sub(_field_words, describe_condition(rule.condition))

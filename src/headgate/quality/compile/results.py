@@ -24,8 +24,7 @@ from headgate.core.sql.fragments import (
     split_literals,
 )
 from headgate.core.sql.script import case, nested, select, statement, view
-from headgate.quality.compile.resolve import CLEAN as VALID
-from headgate.quality.compile.resolve import JudgedRule, JudgedTable
+from headgate.quality.compile.resolve import VALID, JudgedRule, JudgedTable
 from headgate.quality.compile.source import (
     BYTES,
     MASKED,
