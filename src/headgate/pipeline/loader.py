@@ -28,6 +28,8 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _OWN_NAMESPACE = "headgate"
 _PLAIN_NAME = "Use letters, digits and underscores, not beginning with a digit."
+Columns = list[tuple[str, dict[str, Plain]]]
+_Parse = Callable[[str, Mapping[str, SqlType]], object]
 
 
 def check_references(document: Document, folder: str | None) -> None:
@@ -44,10 +46,7 @@ def check_references(document: Document, folder: str | None) -> None:
     _check_silver_names(document, manifest, columns)
 
 
-Columns = list[tuple[str, dict[str, Plain]]]
-
-
-def _columns(manifest: dict[str, Plain]) -> Columns:
+def _columns(manifest: Mapping[str, Plain]) -> Columns:
     listed = manifest.get("columns")
     items = listed if isinstance(listed, list) else []
     return [(f"columns[{at}]", item) for at, item in enumerate(items) if isinstance(item, dict)]
@@ -286,22 +285,11 @@ def _expression_faults(path: Path, variables: Mapping[str, str]) -> Iterator[Fau
 
 
 def _bronze_types(manifest: Mapping[str, Plain]) -> dict[str, SqlType | None]:
-    listed = manifest.get("columns")
-    found: dict[str, SqlType | None] = {}
-    for column in listed if isinstance(listed, list) else []:
-        if isinstance(column, dict) and isinstance(name := column.get("name"), str):
-            found[name] = _type_or_none(column.get("bronze_type"))
-    return found
-
-
-def _type_or_none(text: Plain) -> SqlType | None:
-    try:
-        return parse_type(text) if isinstance(text, str) else None
-    except Refusal:
-        return None
-
-
-_Parse = Callable[[str, Mapping[str, SqlType]], object]
+    return {
+        name: _type(column, "bronze_type")
+        for _, column in _columns(manifest)
+        if isinstance(name := column.get("name"), str)
+    }
 
 
 def _expressions(manifest: Mapping[str, Plain]) -> Iterator[tuple[str, str, _Parse]]:

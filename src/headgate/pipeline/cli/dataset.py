@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from headgate.pipeline.build import Build
     from headgate.pipeline.drift_report import Deviation, DriftReport
 
+_CONF = "build/conf/spark-defaults.conf"
+
 
 @click.command()
 @click.argument("name", required=False)
@@ -231,9 +233,6 @@ def _tell(plan: Build, refreshed: bool) -> None:
         console.say(
             f"{plan.missing_jars} jars that {_CONF} names come with the engine's first start"
         )
-
-
-_CONF = "build/conf/spark-defaults.conf"
 
 
 def _titled(file: ShownFile) -> str:

@@ -35,6 +35,13 @@ from headgate.pipeline.compile.dbt_files import staging_columns, staging_file, s
 from headgate.pipeline.compile.templates import seal
 from headgate.pipeline.spec import Dataset
 
+BRONZE_BATCH = "05_bronze_batch.sql"
+SILVER = "06_silver.sql"
+SILVER_INCREMENTAL = "06_silver_incremental.sql"
+SILVER_BACKFILL = "06_silver_backfill.sql"
+BRONZE_STREAMING = "07_bronze_streaming.sql"
+TRIGGER = "Trigger: a batch every 10 seconds, from the earliest offset, until the job is stopped."
+
 
 def check_dataset(declared: Declared[Dataset]) -> None:
     """Refuse what the closed language does not admit and names that are taken, all at once."""
@@ -76,14 +83,6 @@ def _name_faults(declared: Declared[Dataset]) -> list[Fault]:
         if name.lower() in SILVER_OWN_NAMES
     ]
     return faults
-
-
-BRONZE_BATCH = "05_bronze_batch.sql"
-SILVER = "06_silver.sql"
-SILVER_INCREMENTAL = "06_silver_incremental.sql"
-SILVER_BACKFILL = "06_silver_backfill.sql"
-BRONZE_STREAMING = "07_bronze_streaming.sql"
-TRIGGER = "Trigger: a batch every 10 seconds, from the earliest offset, until the job is stopped."
 
 
 @dataclass(frozen=True)

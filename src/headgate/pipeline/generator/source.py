@@ -3,6 +3,7 @@
 All differences are raised at once. A refused row goes out in the envelope {error, row, timestamp}.
 """
 
+# pyarrow ships no types, so what comes from it is unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false
@@ -91,9 +92,6 @@ def _compiled(file: Path) -> _Validator:
     except ValueError as error:  # jsonschema-rs says so of a schema that is none
         what, fix = f"this is not a JSON Schema: {error}".partition("\n")[0], "Correct it."
     raise DeclarationError([Fault(str(file), None, "(whole file)", what, fix)])
-
-
-# pyarrow ships no types, so what comes from it is unknown to the checker.
 
 
 class ParquetSource:

@@ -53,6 +53,14 @@ _AT = "judged_at"
 _NOT_DUE = Not(Column("due", BOOLEAN))
 _ARRIVED = "greatest(onprem_first.read_at, cloud_first.read_at)"
 _STATUS = "coalesce(_rule.status, _row.status)"
+_SETTLED_BY = case(
+    [
+        ("is_pending", "NULL"),
+        ("NOT has_waited", "'records'"),
+        (f"{_AT} >= deadline", "'deadline'"),
+    ],
+    "'end_of_input'",
+)
 _PLAIN = 30  # a column shorter than this may share its line
 PENDING = tuple(name for name, status in statuses().items() if status.rollup == "pending")
 
@@ -235,16 +243,6 @@ class VerdictViews:
                 for name, field in fields.items()
             },
         }
-
-
-_SETTLED_BY = case(
-    [
-        ("is_pending", "NULL"),
-        ("NOT has_waited", "'records'"),
-        (f"{_AT} >= deadline", "'deadline'"),
-    ],
-    "'end_of_input'",
-)
 
 
 def _id(table: str) -> str:

@@ -211,6 +211,11 @@ def reread_topic(onprem_topic: str) -> str:
     return f"{onprem_topic}.reread"
 
 
+def zulu(moment: datetime) -> str:
+    """A version as requests carry it: ISO 8601 in UTC."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+
+
 def event_form(table: RuleTable, reconcile: Reconcile, path: tuple[Step, ...]) -> EventForm:
     source = table.sources["onprem"]
     types = {table.pk: STRING, **source.types}
