@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core.kafka.topics import read_cluster_id
+from headgate.core.kafka.topics import Topics, read_cluster_id
 from headgate.errors import UnavailableError
 from headgate.local import service
 from headgate.local.process import LOOPBACK, Child, Command, port_answers
@@ -185,8 +185,6 @@ def ready(broker: Broker) -> bool:
     """
     if not port_answers(broker.port, 0.2):
         return False
-    from headgate.core.kafka.topics import Topics
-
     own = read_cluster_id(broker.folder)
     return own is not None and Topics(broker.bootstrap, timeout=2.0).cluster_id() == own
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headgate.config.env_files import RUNNING_SERVICES
-from headgate.core.runtime.bundles import bundle_folder
+from headgate.core.runtime.bundles import bundle, bundle_folder
 from headgate.errors import ConflictError, UnavailableError
 from headgate.local import cassandra, connect, kafka, postgres, registry
 from headgate.local.cassandra import CassandraServer, CdcServer
@@ -241,7 +241,6 @@ def connect_plugins(root: Path) -> Path | None:
 
 def fetch(services: Sequence[str], root: Path) -> None:
     """Everything a service needs from elsewhere, before it is started."""
-    from headgate.core.runtime.bundles import bundle
     from headgate.core.runtime.java import find_java
 
     if {CASSANDRA, CDC} & {*services}:

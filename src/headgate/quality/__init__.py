@@ -8,6 +8,6 @@ both as one immutable revision, `deploy` makes it the wanted one, `job` judges r
 Beside that walk: `evaluator` judges a row without Spark and runs declared tests, `diff` compares two revisions,
 `explain` puts rules into words, `suggest` proposes rules from a Parquet file,
 `notebook` writes notebooks, `record_parser` reads single records as the job does.
-Two sources joined by key are declared and compiled here too; `headgate.reconcile` brings what is special to
-them. Entry points: `cli` (the noun `rules`), `job.run.run_quality`, `revision.declared_rules`.
+Two sources joined by key are declared and compiled here too; what is special to them `headgate.reconcile`
+brings behind the interface of `pairs`. Entry points: `cli` (the noun `rules`), `job.run.run_quality`, `revision.declared_rules`.
 """

@@ -7,6 +7,6 @@ A key's verdict is a pure function of its merged state (`state`) and of the time
 `job/` runs it batch by batch, sweeps keys that wait, and publishes changes and status counts;
 `results`, `key_history` and `row_diff` read what was found, `report/` shows it, `accounting` checks that it adds up;
 `repair/` sends again what the cloud lacks or has wrong; `table_compare/` compares two tables without a stream.
-Entry points: `job/job.py` for the engine, `compile/file.py` for the compiler of rule sets, `cli/` for people.
+Entry points: `job/job.py` for the engine, `rule_tables.py` for quality (by `headgate.app`), `cli/` for people.
 What is declared stands with the rule set: `quality/spec/reconcile_section.py`.
 """

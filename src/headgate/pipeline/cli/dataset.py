@@ -1,4 +1,4 @@
-"""`headgate dataset`: list, build, show and drift, and the verbs of the other modules."""
+"""`headgate dataset`: the group of its verbs, and list, build, show and drift."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import orjson
 
-from headgate.core.kafka.schema_registry import BYTES, MAGIC
+from headgate.core.kafka.schema_registry import BYTES, MAGIC, RegistryClient, Schema
 from headgate.declarations.types import STRING, SqlType
 from headgate.errors import SettingsError
 from headgate.quality.record_parser import Number, Step, is_like, is_time, sound_fields, time_of
@@ -49,7 +49,6 @@ def behind_the_frame(value: bytes) -> bytes | None:
 def closer(url: str | None, topic: str, form: CloudForm) -> Closed:
     """Puts readings into the frame, under a JSON Schema that is registered before the first."""
     from headgate.core.kafka.codecs import FramedWriter, subject_of
-    from headgate.core.kafka.schema_registry import RegistryClient, Schema
 
     if url is None:
         raise SettingsError(
