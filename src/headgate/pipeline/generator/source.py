@@ -26,6 +26,7 @@ from headgate.errors import DeclarationError, Fault, OperationError
 from headgate.pipeline.spec import Dataset
 
 Row = dict[str, object]
+_Tests = tuple[Callable[[pa.DataType], bool], ...]
 
 
 class _Validator(Protocol):
@@ -188,7 +189,6 @@ def _is_number(kind: pa.DataType) -> bool:
     return pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and not is_long_decimal(kind))
 
 
-_Tests = tuple[Callable[[pa.DataType], bool], ...]
 _WHOLE = _of_values(pa.types.is_integer, pa.types.is_duration)
 _NUMBER = (*_WHOLE, *_of_values(_is_number))
 _TEXT = _of_values(written_as_text)

@@ -42,6 +42,31 @@ AT_ONCE, BATCH = 1_000, "batch"
 MATCHED = "verdict_match"
 
 
+class Aside(Protocol):
+    """Called by the run, never while a batch is under way."""
+
+    def tick(self) -> None:
+        """Now and then between batches, about every second."""
+        ...
+
+    def settled(self, row: LedgerRow) -> None:
+        """A batch has its outcome."""
+        ...
+
+    def ended(self) -> None:
+        """A batch run has read all there was."""
+        ...
+
+
+class Hook(Aside, Protocol):
+    """One that tells others."""
+
+    @property
+    def what(self) -> str:
+        """In words, what it tells."""
+        ...
+
+
 def audit_mark(table: str) -> str:
     """The mark that says up to which row of the ledger the audit was sent."""
     return f"audit-sent:{table}"
@@ -358,31 +383,6 @@ class StandingHook:
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
-
-
-class Aside(Protocol):
-    """Called by the run, never while a batch is under way."""
-
-    def tick(self) -> None:
-        """Now and then between batches, about every second."""
-        ...
-
-    def settled(self, row: LedgerRow) -> None:
-        """A batch has its outcome."""
-        ...
-
-    def ended(self) -> None:
-        """A batch run has read all there was."""
-        ...
-
-
-class Hook(Aside, Protocol):
-    """One that tells others."""
-
-    @property
-    def what(self) -> str:
-        """In words, what it tells."""
-        ...
 
 
 def hooks(context: RunContext, target: ReconcileTarget) -> tuple[Aside, ...]:
