@@ -22,7 +22,7 @@ from headgate.core.engine.session import start_session
 from headgate.core.engine.submit import ask_for, job_name
 from headgate.core.ledger.model import JobSpec, LedgerRow, Run
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.pipeline import revision as declaration
+from headgate.pipeline.revision import declared_revision, keep
 
 NO_BROKER = "127.0.0.1:1"
 MAX_STREAM_SECONDS = 600.0
@@ -119,9 +119,7 @@ class DatasetJobs:
         return self.store.ledger(job_name(kind, DATASET))
 
     def _claim(self, kind: str, mode: str) -> RunContext:
-        revision = declaration.keep(
-            self.store, declaration.declared_revision(self.settings, DATASET)
-        )
+        revision = keep(self.store, declared_revision(self.settings, DATASET))
         spec = JobSpec(job_name(kind, DATASET), kind, DATASET, mode, revision)
         return claim_run(self.settings, self.store, self.spark, self.store.submit(spec))
 

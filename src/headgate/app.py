@@ -149,6 +149,12 @@ JOB_KINDS: dict[str, str] = {
     "replay": "headgate.filters.router.job_kinds:REPLAY_KIND",
 }
 
+# What a rule table with two sources needs of reconciliation: a `headgate.quality.pairs.PairSupport`.
+PAIR_SUPPORT = "headgate.reconcile.rule_tables:PAIRS"
+
+# `(settings, name)` gives what other capabilities take from a dataset's manifest.
+DATASET_DEFAULTS = "headgate.pipeline.loader:dataset_defaults"
+
 
 def load(entry: str) -> Any:
     """The attribute that an entry `module:attribute` names; its module is imported on first use."""

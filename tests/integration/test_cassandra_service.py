@@ -14,8 +14,7 @@ from tests.support.local_commands import LocalEnvironment
 from tests.support.services import READY_SECONDS
 
 from headgate.errors import UnavailableError
-from headgate.local import cassandra as cql
-from headgate.local.cassandra import CassandraServer
+from headgate.local.cassandra import CassandraServer, answers
 from headgate.local.process import any_port, wait_until
 from headgate.local.service import Running
 from headgate.local.state import CASSANDRA, LocalFiles
@@ -33,7 +32,7 @@ def test_a_killed_node_comes_back_with_every_row(cassandra):
         time.sleep(0.5)
         rows.execute("INSERT INTO kept.rows (pk, words) VALUES (%s, %s)", (-1, "after the pause"))
     cassandra.kill()
-    assert not cql.answers(port)
+    assert not answers(port)
     cassandra.restart()
     with open_session(port) as rows:
         found = rows.execute("SELECT pk, words FROM kept.rows").all()
@@ -44,7 +43,7 @@ def test_a_killed_node_comes_back_with_every_row(cassandra):
 @pytest.mark.slow
 def test_a_second_node_on_the_same_port_says_that_it_is_taken(cassandra, tmp_path):
     second = Running(CassandraServer(tmp_path, port=cassandra.service.port), READY_SECONDS)
-    assert cql.answers(second.service.port), "the first one answers there"
+    assert answers(second.service.port), "the first one answers there"
     with pytest.raises(UnavailableError) as refused, second:
         pass
     assert refused.value.why == "its port is in use"
@@ -95,9 +94,9 @@ def test_a_node_answers_in_its_own_protocol_or_it_does_not_count():
     ready = bytes([0x84, 0, 0, 0, 0x02, 0, 0, 0, 0])
     login = bytes([0x84, 0, 0, 0, 0x03, 0, 0, 0, 0])
     fault = bytes([0x84, 0, 0, 0, 0x00, 0, 0, 0, 0])
-    assert cql.answers(answering(ready), 60)
-    assert cql.answers(answering(login), 60)
-    assert not cql.answers(answering(fault), 60)
-    assert not cql.answers(answering(b"HTTP/1.1 400 Bad Request\r\n\r\n"), 60)
-    assert not cql.answers(answering(b""), 60)
-    assert not cql.answers(any_port())
+    assert answers(answering(ready), 60)
+    assert answers(answering(login), 60)
+    assert not answers(answering(fault), 60)
+    assert not answers(answering(b"HTTP/1.1 400 Bad Request\r\n\r\n"), 60)
+    assert not answers(answering(b""), 60)
+    assert not answers(any_port())

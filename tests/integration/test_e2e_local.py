@@ -18,7 +18,7 @@ from tests.fixtures.make_parquet import ROWS, make
 
 from headgate.config.schema import NAMES
 from headgate.config.settings import load_settings
-from headgate.local import stack as services
+from headgate.local import stack
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("datasets", "dbt", "env", "schemas", "scripts", "spark")
@@ -64,7 +64,7 @@ def clone(tmp_path: Path) -> Iterator[Project]:
     (tmp_path / "data").mkdir()
     make(tmp_path / "data" / "fixture.parquet")
     yield Project(tmp_path)
-    services.down(tmp_path / ".headgate")
+    stack.down(tmp_path / ".headgate")
 
 
 def test_phase_1_a_profile_becomes_the_active_one(clone: Project) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.expression_frames import seeded_random
 from tests.support.hostile_texts import hostile_names, hostile_texts
 
-from headgate.conditions import builder as build
+from headgate.conditions import builder
 from headgate.conditions.ast import Column, Expr, Literal
 from headgate.conditions.evaluator.evaluate import evaluate
 from headgate.conditions.literals import spark_identifier
@@ -38,11 +38,11 @@ def _condition(rng: Random, text: str) -> Expr:
     pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return rng.choice(
         (
-            build.compare("=", TEXT, value),
-            build.compare("<=>", TEXT, value),
-            build.is_in(TEXT, [value]),
-            build.between(TEXT, value, value),
-            build.like(TEXT, Literal(pattern, STRING)),
+            builder.compare("=", TEXT, value),
+            builder.compare("<=>", TEXT, value),
+            builder.is_in(TEXT, [value]),
+            builder.between(TEXT, value, value),
+            builder.like(TEXT, Literal(pattern, STRING)),
         )
     )
 
@@ -113,7 +113,7 @@ def _misread(spark: SparkSession, rng: Random, count: int) -> list[str]:
 def _misread_of(spark: SparkSession, names: list[str]) -> list[str]:
     row = ", ".join(f"{at} AS {spark_identifier(name)}" for at, name in enumerate(names))
     trees = [
-        build.compare("=", Column(name, INT, source), Literal(at, INT))
+        builder.compare("=", Column(name, INT, source), Literal(at, INT))
         for at, name in enumerate(names)
         for source in ("", "t1")
     ]

@@ -9,7 +9,7 @@ from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline
 from tests.support.reconcile_job import Pair, cloud, onprem
 
 from headgate.core.engine.batch import Point
-from headgate.reconcile.job import sweep as reconcile_sweep
+from headgate.reconcile.job import sweep
 
 
 def told(pair: Pair, key: str) -> list[str]:
@@ -106,8 +106,8 @@ def test_more_keys_than_one_sweep_takes_are_swept_in_portions(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A killed portion is finished by the next run, which goes on with the round."""
-    monkeypatch.setattr(reconcile_sweep, "PORTION", 4)
-    pair, job = Pair(pipeline), reconcile_sweep.sweep_job(pipeline.name)
+    monkeypatch.setattr(sweep, "PORTION", 4)
+    pair, job = Pair(pipeline), sweep.sweep_job(pipeline.name)
     pair.send(*(onprem(f"k{n}") for n in range(10)))
 
     def break_off() -> None:

@@ -13,8 +13,8 @@ import pytest
 from tests.support.rule_tables import run_views
 
 from headgate.quality.compile.resolve import JudgedTable, load_judged
-from headgate.quality.compile.results import PREFIX
 from headgate.quality.evaluator import RowVerdict, completed, judge_row, row_values
+from headgate.quality.spec.rule_checks import VERDICT_PREFIX
 from headgate.quality.spec.rule_tests import RuleTests, load_tests, rule_tests_beside
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def by_spark(
         key: (
             status,
             why,
-            tuple(name for name in rules or () if not name.startswith(PREFIX)),
+            tuple(name for name in rules or () if not name.startswith(VERDICT_PREFIX)),
             severity,
         )
         for key, status, why, rules, severity in found

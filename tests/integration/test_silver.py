@@ -25,7 +25,7 @@ from tests.support.pipeline import Pipeline
 
 from headgate.core.lake.duckdb_reader import Lake
 from headgate.core.sql.script import PLACEHOLDERS
-from headgate.pipeline.compile import silver as silver_sql
+from headgate.pipeline.compile import silver
 from headgate.pipeline.loader import load_checked
 from headgate.pipeline.silver import EmptyBronzeError
 
@@ -167,7 +167,7 @@ def test_no_two_keys_share_a_surrogate_key(pipeline: Pipeline) -> None:
         pipeline.settings.root / "datasets" / pipeline.name / "dataset.yml", PLACEHOLDERS
     ).value
     texts = replace(dataset, surrogate_key_fields=("name", "name", "n"))
-    key = silver_sql.surrogate_key(texts)
+    key = silver.surrogate_key(texts)
     for column in ("left", "right") * 2:
         key = key.replace("name", column, 1)
     pairs = [(left, right, n) for left in TEXTS for right in TEXTS for n in (None, 0, 10)]
@@ -193,7 +193,7 @@ def test_silver_has_one_open_file_where_rows_are_of_many_dates(pipeline: Pipelin
     pipeline.process("silver", form="full")
     found = pipeline.session.sql(f"SHOW TBLPROPERTIES {table}").collect()
     properties = {row["key"]: row["value"] for row in found}
-    assert properties.items() >= silver_sql.CLUSTERED_WRITES.items()
+    assert properties.items() >= silver.CLUSTERED_WRITES.items()
     assert pipeline.session.sql(f"SELECT * FROM {table}.files").count() == MANY_DATES
 
 

@@ -31,7 +31,7 @@ from headgate.core.engine.lease import SECONDS
 from headgate.core.kafka.topics import Topics
 from headgate.core.ledger.model import RunState
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.local import stack as services
+from headgate.local import stack
 from headgate.local.process import die_with_parent, wait_until
 from headgate.local.state import LocalFiles, Phase, ServiceState
 from headgate.pipeline.job_kinds import rows_behind
@@ -160,7 +160,7 @@ class Stack:
                 self.command("job", "start", *STREAMS)
                 yield self.pipeline
         finally:
-            services.down(self.settings.home)
+            stack.down(self.settings.home)
 
     def command(self, *words: str) -> str:
         done = subprocess.run(

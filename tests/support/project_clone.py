@@ -17,7 +17,7 @@ from typing import Any
 
 from headgate.config.schema import NAMES
 from headgate.demo.own_home import SHORT_LIVED
-from headgate.local import stack as services
+from headgate.local import stack
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (
@@ -148,4 +148,4 @@ def clone_project(root: Path, *homes: str) -> Generator[ProjectClone]:
         yield ProjectClone(root)
     finally:
         for home in homes or (".headgate",):
-            services.down(root / home)
+            stack.down(root / home)

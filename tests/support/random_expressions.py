@@ -9,7 +9,7 @@ from functools import partial
 from itertools import combinations_with_replacement, product
 from random import Random
 
-from headgate.conditions import builder as build
+from headgate.conditions import builder
 from headgate.conditions.ast import Column, Expr, Literal
 from headgate.conditions.functions import FUNCTION_NAMES, call
 from headgate.declarations.errors import Refusal
@@ -126,15 +126,15 @@ def every_form() -> list[Expr]:
     targets = (*KINDS, WIDE, FINE, decimal(5, 5), decimal(3, 0))
     numbers = [column for column in columns if column.type.is_numeric]
     makers: list[Callable[[], Expr]] = [
-        *(partial(build.cast, column, target) for column in columns for target in targets),
+        *(partial(builder.cast, column, target) for column in columns for target in targets),
         *(partial(call, name, [column]) for name in FUNCTION_NAMES for column in columns),
         *(
-            partial(build.arithmetic, operator, left, right)
+            partial(builder.arithmetic, operator, left, right)
             for operator in ("+", "-", "*", "/", "%")
             for left, right in product(numbers, numbers)
         ),
         *(
-            partial(build.compare, operator, left, right)
+            partial(builder.compare, operator, left, right)
             for operator in ("=", "<", ">=", "<=>")
             for left, right in combinations_with_replacement(columns, 2)
         ),
@@ -153,12 +153,12 @@ def random_logic(rng: Random, depth: int) -> Expr:
     parts = [random_logic(rng, depth - 1) for _ in range(rng.randint(2, 3))]
     return rng.choice(
         (
-            build.conjunction(parts),
-            build.disjunction(parts),
-            build.negation(parts[0]),
-            build.is_null(parts[0]),
-            build.compare(rng.choice(("=", "<>", "<=>")), parts[0], parts[1]),
-            build.case([(parts[0], parts[1])], parts[-1]),
+            builder.conjunction(parts),
+            builder.disjunction(parts),
+            builder.negation(parts[0]),
+            builder.is_null(parts[0]),
+            builder.compare(rng.choice(("=", "<>", "<=>")), parts[0], parts[1]),
+            builder.case([(parts[0], parts[1])], parts[-1]),
             call("coalesce", parts),
         )
     )
@@ -170,15 +170,15 @@ def _plain_predicate(rng: Random) -> Expr:
     alike = [Column(other, COLUMNS[other]) for other in PLAIN if _alike(item.type, COLUMNS[other])]
     others = [rng.choice((rng.choice(alike), _constant(rng, item.type))) for _ in range(2)]
     if item.type == BOOLEAN:
-        return rng.choice((item, build.compare("<=>", item, others[0]), build.is_null(item)))
+        return rng.choice((item, builder.compare("<=>", item, others[0]), builder.is_null(item)))
     operator = rng.choice(("=", "<>", "<", "<=", ">", ">=", "<=>"))
     constants = [_constant(rng, item.type) for _ in range(rng.choice((2, _MANY)))]
     return rng.choice(
         (
-            build.compare(operator, item, others[0]),
-            build.between(item, *others),
-            build.is_in(item, constants),
-            build.is_null(item),
+            builder.compare(operator, item, others[0]),
+            builder.between(item, *others),
+            builder.is_in(item, constants),
+            builder.is_null(item),
         )
     )
 
@@ -205,7 +205,7 @@ def _leaf(rng: Random, kind: SqlType) -> Expr:
         name = rng.choice(names)
         return Column(name, COLUMNS[name])
     if kind == TIMESTAMP_LTZ and rng.random() < 0.3:
-        return build.batch_time(COLUMNS)
+        return builder.batch_time(COLUMNS)
     return _constant(rng, kind)
 
 
@@ -219,7 +219,7 @@ def _constant(rng: Random, kind: SqlType) -> Literal:
             return Literal(rng.choice((0.0, -0.0, 0.1, -2.5, 1e22, 1e-7, 1.7e308)), DOUBLE)
         case "DECIMAL":
             value = Decimal(rng.choice(("0", "0.5", "-1.50", "99999999.99", "0.000001")))
-            return Literal(value, build.decimal_type(value))
+            return Literal(value, builder.decimal_type(value))
         case "BOOLEAN":
             return Literal(rng.random() < 0.5, BOOLEAN)
         case "DATE":
@@ -237,8 +237,8 @@ def _inner(rng: Random, kind: SqlType, depth: int) -> Expr:
         return random_expr(rng, wanted, depth)
 
     forms: list[Callable[[], Expr]] = [
-        lambda: build.case([(sub(BOOLEAN), sub(kind))], sub(kind)),
-        lambda: build.case([(sub(BOOLEAN), sub(kind)), (sub(BOOLEAN), sub(kind))], None),
+        lambda: builder.case([(sub(BOOLEAN), sub(kind))], sub(kind)),
+        lambda: builder.case([(sub(BOOLEAN), sub(kind)), (sub(BOOLEAN), sub(kind))], None),
         lambda: call("coalesce", [sub(kind), sub(kind)]),
         lambda: call("nullif", [sub(kind), sub(kind)]),
     ]
@@ -261,9 +261,9 @@ def _own_forms(
         day = Literal(rng.choice((0, 1, -1, 400, 2147483647)), INT)
         return [
             lambda: call(rng.choice(("date_add", "date_sub")), [sub(DATE), day]),
-            lambda: build.cast(sub(rng.choice((TIMESTAMP, TIMESTAMP_LTZ, STRING))), DATE),
+            lambda: builder.cast(sub(rng.choice((TIMESTAMP, TIMESTAMP_LTZ, STRING))), DATE),
         ]
-    return [lambda: build.cast(sub(STRING), kind)]
+    return [lambda: builder.cast(sub(STRING), kind)]
 
 
 TIMES = (TIMESTAMP, TIMESTAMP_LTZ)
@@ -273,8 +273,8 @@ def _numbers(
     rng: Random, kind: SqlType, sub: Callable[[SqlType], Expr]
 ) -> list[Callable[[], Expr]]:
     forms: list[Callable[[], Expr]] = [
-        lambda: build.arithmetic(rng.choice(("+", "-", "*", "%")), sub(kind), sub(kind)),
-        lambda: build.negative(sub(kind)),
+        lambda: builder.arithmetic(rng.choice(("+", "-", "*", "%")), sub(kind), sub(kind)),
+        lambda: builder.negative(sub(kind)),
         lambda: call("abs", [sub(kind)]),
     ]
     others = [other for other in (INT, BIGINT, DOUBLE, FLOAT, MONEY, STRING) if other != kind]
@@ -290,13 +290,13 @@ def _numbers(
             lambda: call(rng.choice(("floor", "ceil")), [sub(rng.choice((DOUBLE, MONEY)))]),
         ]
     if kind == DOUBLE:
-        forms.append(lambda: build.arithmetic("/", *(sub(rng.choice((INT, MONEY, DOUBLE))),) * 2))
-        forms.append(lambda: build.arithmetic("+", sub(DOUBLE), sub(FLOAT)))
+        forms.append(lambda: builder.arithmetic("/", *(sub(rng.choice((INT, MONEY, DOUBLE))),) * 2))
+        forms.append(lambda: builder.arithmetic("+", sub(DOUBLE), sub(FLOAT)))
     if kind.name == "DECIMAL":
         forms.append(lambda: call("round", [sub(kind), Literal(rng.randint(0, 3), INT)]))
     decimals = (MONEY, WIDE, FINE, decimal(38, 38), decimal(5, 5))
     target = rng.choice(decimals) if kind.name == "DECIMAL" else kind
-    forms.append(lambda: build.cast(sub(rng.choice(others)), target))
+    forms.append(lambda: builder.cast(sub(rng.choice(others)), target))
     return forms
 
 
@@ -313,7 +313,7 @@ def _texts(rng: Random, sub: Callable[[SqlType], Expr]) -> list[Callable[[], Exp
             "replace",
             [sub(STRING), Literal(rng.choice(HOSTILE_TEXTS[1:]), STRING), _constant(rng, STRING)],
         ),
-        lambda: build.cast(sub(rng.choice((INT, BIGINT, MONEY, DATE, *TIMES, BOOLEAN))), STRING),
+        lambda: builder.cast(sub(rng.choice((INT, BIGINT, MONEY, DATE, *TIMES, BOOLEAN))), STRING),
     ]
 
 
@@ -324,17 +324,17 @@ def _conditions(rng: Random, sub: Callable[[SqlType], Expr]) -> list[Callable[[]
     operators = ("=", "<>", "<=>") if kind == BOOLEAN else ("=", "<>", "<", "<=", ">", ">=", "<=>")
     several = rng.randint(2, 3)
     return [
-        lambda: build.compare(rng.choice(operators), sub(kind), sub(other)),
-        lambda: build.compare(rng.choice(operators), sub(kind), sub(other)),
-        lambda: build.conjunction([sub(BOOLEAN) for _ in range(several)]),
-        lambda: build.disjunction([sub(BOOLEAN) for _ in range(several)]),
-        lambda: build.negation(sub(BOOLEAN)),
-        lambda: build.is_null(sub(kind)),
-        lambda: build.is_in(sub(kind), [_constant(rng, kind) for _ in range(several)]),
-        lambda: build.is_in(sub(kind), [_constant(rng, kind) for _ in range(_MANY)]),
+        lambda: builder.compare(rng.choice(operators), sub(kind), sub(other)),
+        lambda: builder.compare(rng.choice(operators), sub(kind), sub(other)),
+        lambda: builder.conjunction([sub(BOOLEAN) for _ in range(several)]),
+        lambda: builder.disjunction([sub(BOOLEAN) for _ in range(several)]),
+        lambda: builder.negation(sub(BOOLEAN)),
+        lambda: builder.is_null(sub(kind)),
+        lambda: builder.is_in(sub(kind), [_constant(rng, kind) for _ in range(several)]),
+        lambda: builder.is_in(sub(kind), [_constant(rng, kind) for _ in range(_MANY)]),
         lambda: call("regexp_like", [sub(STRING), Literal(rng.choice(PATTERNS), STRING)]),
-        lambda: build.between(sub(ordered), sub(ordered), sub(ordered)),
-        lambda: build.like(
+        lambda: builder.between(sub(ordered), sub(ordered), sub(ordered)),
+        lambda: builder.like(
             sub(STRING), Literal(rng.choice(("a%", "%b%", "_", "", "\\%", "\\\\_'%")), STRING)
         ),
         lambda: call(

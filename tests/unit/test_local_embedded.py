@@ -84,7 +84,7 @@ def test_a_service_waits_for_what_it_needs(tmp_path, monkeypatch):
     broker.state = broker.state.model_copy(update={"state": Phase.READY})
     assert supervised._may_start(CONNECT)
     assert NEEDS[CONNECT] == (BROKER,)
-    assert supervisor.embedded.NEEDS is NEEDS
+    assert supervisor.NEEDS is NEEDS
 
 
 def test_everything_binds_the_loopback_address_and_keeps_its_data_in_its_folder(tmp_path):

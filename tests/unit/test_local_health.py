@@ -11,7 +11,7 @@ from headgate.config.settings import Settings
 from headgate.core.engine.lease import NAME, this_engine
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import UnavailableError
-from headgate.local import cassandra as cql
+from headgate.local import cassandra
 from headgate.local.health import Health, HttpAnswer, _lease_fault, away_error
 from headgate.local.state import BROKER, EngineFile
 
@@ -82,6 +82,8 @@ def text(value: str) -> bytes:
 def test_a_clusters_name_is_read_from_the_answer_of_its_node():
     names = text("system") + text("local") + text("cluster_name")
     head = struct.pack(">iii", 2, 1, 1) + names + struct.pack(">H", 0x0D)
-    assert cql._only_value(head + struct.pack(">ii", 1, 6) + b"it\xc3\xa9!!"[:6]) == "it\u00e9!!"
-    assert cql._only_value(head + struct.pack(">i", 0) + b"\0\0\0\0") is None
-    assert cql._only_value(struct.pack(">iii", 1, 0, 0)) is None
+    assert (
+        cassandra._only_value(head + struct.pack(">ii", 1, 6) + b"it\xc3\xa9!!"[:6]) == "it\u00e9!!"
+    )
+    assert cassandra._only_value(head + struct.pack(">i", 0) + b"\0\0\0\0") is None
+    assert cassandra._only_value(struct.pack(">iii", 1, 0, 0)) is None

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import ConflictError, UnavailableError
-from headgate.local import process as ports
+from headgate.local import process
 from headgate.local.process import any_port, lock_folder, release_ports, reserve_port
 
 
 @pytest.fixture(autouse=True)
 def locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(ports, "lock_folder", lambda: tmp_path)
+    monkeypatch.setattr(process, "lock_folder", lambda: tmp_path)
     yield tmp_path
     for service in ("broker", "engine"):
         release_ports(service)
@@ -66,7 +66,7 @@ def test_the_locks_of_a_user_are_in_one_folder_of_that_user(monkeypatch, tmp_pat
     folder = lock_folder()
     assert not folder.is_relative_to(tmp_path)
     assert folder.stat().st_mode & 0o077 == 0
-    monkeypatch.setattr(ports.os, "geteuid", lambda: 4_000_000_001)
+    monkeypatch.setattr(process.os, "geteuid", lambda: 4_000_000_001)
     try:
         with pytest.raises(UnavailableError, match="ports cannot be reserved"):
             lock_folder()

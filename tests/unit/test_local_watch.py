@@ -9,9 +9,7 @@ from typing import cast
 import pytest
 
 from headgate.errors import ConflictError
-from headgate.local import process as ports
-from headgate.local import service_kinds as children
-from headgate.local import supervisor
+from headgate.local import process, service_kinds, supervisor
 from headgate.local.process import Child, Command
 from headgate.local.service import PORT_IN_USE, Ended
 from headgate.local.service_kinds import EngineService
@@ -221,7 +219,7 @@ def test_an_engine_is_ready_when_its_own_file_says_so_and_its_port_answers(
     plan, tmp_path, monkeypatch
 ):
     listening = {15002}
-    monkeypatch.setattr(children, "port_answers", lambda port: port in listening)
+    monkeypatch.setattr(service_kinds, "port_answers", lambda port: port in listening)
     files, child = LocalFiles(tmp_path), cast(Child, FakeChild("run"))
     engine = EngineService(files, plan)
     said = {"pid": 7, "connect_port": 15002, "ui_port": 4040, "state": "ready"}
@@ -254,13 +252,13 @@ def test_an_engine_that_starts_again_forgets_where_it_listened(plan, tmp_path):
 
 
 def test_an_engine_that_starts_again_is_given_the_ports_it_had(plan, tmp_path, monkeypatch):
-    monkeypatch.setattr(ports, "lock_folder", lambda: tmp_path)
+    monkeypatch.setattr(process, "lock_folder", lambda: tmp_path)
     wanted = dict.fromkeys(("CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT"), 0)
     engine = EngineService(LocalFiles(tmp_path), plan.model_copy(update={"engine_ports": wanted}))
     try:
         first, second = engine.command().env, engine.command().env
     finally:
-        ports.release_ports("engine")
+        process.release_ports("engine")
     assert first is not None
     assert first == second
     assert len({int(first[name]) for name in wanted} - {0}) == 3
@@ -286,7 +284,7 @@ def test_why_an_engine_ended_is_its_last_error_unless_it_was_killed(
 
 
 def test_an_engine_started_by_hand_is_not_disturbed(plan, tmp_path, monkeypatch):
-    monkeypatch.setattr(children, "runs_ours", lambda pid: pid == 7)
+    monkeypatch.setattr(service_kinds, "runs_ours", lambda pid: pid == 7)
     files = LocalFiles(tmp_path)
     files.engine.write_text('{"pid": 7, "connect_port": 15002, "state": "ready"}')
     with pytest.raises(ConflictError, match="an engine already runs here"):

@@ -64,9 +64,9 @@ def _pair_metrics() -> Iterator[Metric]:
     from dataclasses import replace
 
     from headgate.core.metrics.names import COUNTED_METRICS, LATE_ARRIVAL, rule_metric
-    from headgate.quality.compile.results import settled_rules
+    from headgate.reconcile.decision_table import verdict_rules
 
-    words = {rule.metric: f"Keys with the verdict {rule.status}." for rule in settled_rules()}
+    words = {rule.metric: f"Keys with the verdict {rule.status}." for rule in verdict_rules()}
     words |= {metric: f"Records of a pair: {name}." for name, metric in COUNTED_METRICS.items()}
     words |= {LATE_ARRIVAL: "Keys whose sides came together after the grace time."}
     for metric, meaning in words.items():

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import TypeAlias
 
 from headgate.conditions.ast import (
     And,
@@ -40,8 +39,6 @@ from headgate.declarations.types import BOOLEAN, STRING, SqlType, in_words
 LONGEST_TEXT = 60
 MOST_OPTIONS = 8
 BATCH = "the time of the batch"
-Told: TypeAlias = Callable[[Expr], str]
-
 _OPERATIONS = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
 _OF = "year quarter month day hour minute second".split()
 # {0}, {1} and {2} are the arguments in words; the words of each are a noun.
@@ -88,7 +85,7 @@ def listed(items: list[str], word: str = "and") -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {word} {items[-1]}"
 
 
-def constant(value: LiteralValue) -> str:
+def _constant(value: LiteralValue) -> str:
     """A constant as a person writes it; nothing in it can end the line or hide."""
     match value:
         case None:
@@ -116,42 +113,42 @@ def _text(value: str) -> str:
     return "'" + shown.replace("'", "''") + "'"
 
 
-def options(items: tuple[Literal, ...]) -> str:
+def _options(items: tuple[Literal, ...]) -> str:
     """The first ones, and how many there are."""
-    told = [constant(item.value) for item in items[:MOST_OPTIONS]]
+    told = [_constant(item.value) for item in items[:MOST_OPTIONS]]
     more = len(items) - len(told)
     return f"{', '.join(told)} and {more:,} more" if more else listed(told, "or")
 
 
-def type_words(kind: SqlType) -> str:
+def _type_words(kind: SqlType) -> str:
     return _TYPES.get(kind.name, str(kind))
 
 
-def value(expr: Expr, condition: Told) -> str:
-    """A value in words; `condition` tells what stands in it that is true or false."""
-
-    def told(part: Expr) -> str:
-        words = value(part, condition)
-        return f"({words})" if isinstance(part, Arithmetic) else words
-
+def _value(expr: Expr) -> str:
+    """A value in words."""
     match expr:
         case Column():
             return expr.key
         case BatchTime():
             return BATCH
         case Literal():
-            return constant(expr.value)
+            return _constant(expr.value)
         case Arithmetic():
-            return _arithmetic(expr, told)
+            return _arithmetic(expr)
         case Cast():
-            return _cast(expr, told)
+            return _cast(expr)
         case Function() if expr.name in _NAMED or expr.name in _FUNCTIONS:
-            return _function(expr, told)
+            return _function(expr)
         case _:
-            return condition(expr)
+            return _other(expr)
 
 
-def is_span(expr: Expr) -> bool:
+def _operand(expr: Expr) -> str:
+    """A value as a part of another: arithmetic stands in brackets."""
+    return f"({_value(expr)})" if isinstance(expr, Arithmetic) else _value(expr)
+
+
+def _is_span(expr: Expr) -> bool:
     """Whether it is the seconds from one time to another."""
     if not isinstance(expr, Arithmetic) or expr.operator != "-":
         return False
@@ -159,22 +156,22 @@ def is_span(expr: Expr) -> bool:
     return all(isinstance(p, Function) and p.name == "unix_timestamp" for p in parts)
 
 
-def span_words(expr: Arithmetic, told: Told) -> str:
-    later, earlier = (told(children(part)[0]) for part in (expr.left, expr.right))
+def _span_words(expr: Arithmetic, words_of: Callable[[Expr], str]) -> str:
+    later, earlier = (words_of(children(part)[0]) for part in (expr.left, expr.right))
     return f"the time from {earlier} to {later}"
 
 
-def seconds(length: int) -> str:
+def _seconds(length: int) -> str:
     """A length of time in the largest unit that is exact."""
     if not 0 < length < 86_400 * 36_500:
         return f"{length} seconds"
     return in_words(timedelta(seconds=length)).lower()
 
 
-def _arithmetic(expr: Arithmetic, told: Told) -> str:
-    if is_span(expr):
-        return f"{span_words(expr, told)} in seconds"
-    left, right = told(expr.left), told(expr.right)
+def _arithmetic(expr: Arithmetic) -> str:
+    if _is_span(expr):
+        return f"{_span_words(expr, _operand)} in seconds"
+    left, right = _operand(expr.left), _operand(expr.right)
     if expr.operator == "%":
         return f"the remainder of {left} divided by {right}"
     if expr.operator == "-" and isinstance(expr.left, Literal) and expr.left.value == 0:
@@ -182,22 +179,22 @@ def _arithmetic(expr: Arithmetic, told: Told) -> str:
     return f"{left} {_OPERATIONS[expr.operator]} {right}"
 
 
-def _cast(expr: Cast, told: Told) -> str:
+def _cast(expr: Cast) -> str:
     """A change between numbers or times goes without saying; what text is read as does not."""
     # "read as a time" already says that a text in another form is missing.
-    item, source, target = told(unformed(expr.item, expr.type)), expr.item.type, expr.type
+    item, source, target = _operand(unformed(expr.item, expr.type)), expr.item.type, expr.type
     widened = source.is_numeric and target.is_numeric and not target.is_integral
     if widened or (source.is_time and target.is_time):
         return item
     if target.name == "DATE" and source.is_time:
         return f"the date of {item}"
     if source == STRING or target == STRING:
-        return f"{item} {'as' if target == STRING else 'read as'} {type_words(target)}"
-    return f"{item} as {type_words(target)}"
+        return f"{item} {'as' if target == STRING else 'read as'} {_type_words(target)}"
+    return f"{item} as {_type_words(target)}"
 
 
-def _function(expr: Function, told: Told) -> str:
-    arguments = [told(item) for item in expr.arguments]
+def _function(expr: Function) -> str:
+    arguments = [_operand(item) for item in expr.arguments]
     named = _NAMED.get(expr.name)
     return named(arguments) if named else _filled(_FUNCTIONS[expr.name], arguments)
 
@@ -213,8 +210,6 @@ _NAMED: Mapping[str, Callable[[list[str]], str]] = {
     "greatest": lambda items: f"the greatest of {listed(items)}",
     "concat": lambda items: f"{listed(items)} joined",
 }
-
-
 _OPPOSITE: dict[Comparison, Comparison] = {
     "=": "<>",
     "<>": "=",
@@ -300,7 +295,7 @@ def _clause(expr: Expr, *, holds: bool) -> _Clause:
         case In():
             verb = "is" if len(expr.options) == 1 else "is one of"
             verb = verb if holds else verb.replace("is", "is not", 1)
-            return _Clause(_value(expr.item), f"{verb} {options(expr.options)}")
+            return _Clause(_value(expr.item), f"{verb} {_options(expr.options)}")
         case Between():
             verb = "is between" if holds else "is not between"
             limits = f"{_value(expr.low)} and {_value(expr.high)}"
@@ -313,10 +308,6 @@ def _clause(expr: Expr, *, holds: bool) -> _Clause:
             return _Clause("", f"({_said(expr, holds=holds)})")
         case _:
             return _Clause(_value(expr), f"is {'true' if holds else 'false'}")
-
-
-def _value(expr: Expr) -> str:
-    return value(expr, _other)
 
 
 def _other(expr: Expr) -> str:
@@ -343,9 +334,9 @@ def _compared(expr: Compare, *, holds: bool) -> _Clause:
         return _Clause(subject, f"{verb} {other} (missing equals missing)")
     operator = expr.operator if holds else _OPPOSITE[expr.operator]
     left, right = expr.left, expr.right
-    if isinstance(left, Arithmetic) and is_span(left) and isinstance(right, Literal):
-        length = seconds(right.value) if isinstance(right.value, int) else other
-        return _Clause(span_words(left, _value), f"{_verb(operator, left.type, right)} {length}")
+    if isinstance(left, Arithmetic) and _is_span(left) and isinstance(right, Literal):
+        length = _seconds(right.value) if isinstance(right.value, int) else other
+        return _Clause(_span_words(left, _value), f"{_verb(operator, left.type, right)} {length}")
     order = " in the order of text" if operator in _ORDER and left.type == STRING else ""
     return _Clause(subject, f"{_verb(operator, left.type, right)} {other}{order}")
 
@@ -361,7 +352,7 @@ def _verb(operator: Comparison, kind: SqlType, other: Expr) -> str:
 
 def _missing(item: Expr, *, holds: bool) -> _Clause:
     if isinstance(item, Cast) and item.item.type == STRING:
-        kind = type_words(item.type)
+        kind = _type_words(item.type)
         verb = f"is missing or not {kind}" if holds else f"is {kind}"
         return _Clause(_value(unformed(item.item, item.type)), verb)
     if item.type == BOOLEAN and not isinstance(item, Column):
@@ -385,7 +376,7 @@ def _test(expr: Function, *, holds: bool) -> _Clause:
 def _pattern(item: Expr) -> str:
     """As people write it: the end of the text is a dollar sign, whatever it became to run."""
     text = item.value if isinstance(item, Literal) else None
-    return constant(re.sub(r"\\z$", "$", text)) if isinstance(text, str) else _value(item)
+    return _constant(re.sub(r"\\z$", "$", text)) if isinstance(text, str) else _value(item)
 
 
 def _like(pattern: str, *, holds: bool) -> str:
@@ -395,5 +386,5 @@ def _like(pattern: str, *, holds: bool) -> str:
     plain = inner and not set(inner) & set("%_\\") and len(pattern) - len(inner) == sum(shape)
     names = {(False, True): "startswith", (True, False): "endswith", (True, True): "contains"}
     if plain and shape in names:
-        return f"{_SEARCHES[names[shape]][0 if holds else 1]} {constant(inner)}"
-    return f"{'has' if holds else 'does not have'} the form {constant(pattern)}"
+        return f"{_SEARCHES[names[shape]][0 if holds else 1]} {_constant(inner)}"
+    return f"{'has' if holds else 'does not have'} the form {_constant(pattern)}"

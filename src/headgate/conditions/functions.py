@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
-from headgate.conditions import builder as build
+from headgate.conditions import builder
 from headgate.conditions.ast import NULL, Cast, Expr, Function, Literal
 from headgate.conditions.regex.pattern import canonical
 from headgate.conditions.type_coercion import agree, shown
@@ -208,13 +208,13 @@ def _agreeing(name: str, least: int) -> Maker:
 def _if(arguments: tuple[Expr, ...]) -> Expr:
     _count("if", arguments, 3, 3)
     when, then, otherwise = arguments
-    return build.case([(when, then)], otherwise)
+    return builder.case([(when, then)], otherwise)
 
 
 def _nullif(arguments: tuple[Expr, ...]) -> Expr:
     _count("nullif", arguments, 2, 2)
     item, unwanted = arguments
-    return build.case([(build.compare("=", item, unwanted), Literal(None, NULL))], item)
+    return builder.case([(builder.compare("=", item, unwanted), Literal(None, NULL))], item)
 
 
 def _number(name: str, item: Expr) -> Expr:
@@ -234,8 +234,8 @@ def _abs(arguments: tuple[Expr, ...]) -> Expr:
     if not item.type.is_integral:
         return Function("abs", (item,), item.type)
     # The least INT has no positive counterpart: `abs` raises on it, a difference gives NULL.
-    below = build.compare("<", item, Literal(0, INT))
-    return build.case([(below, build.negative(item))], item)
+    below = builder.compare("<", item, Literal(0, INT))
+    return builder.case([(below, builder.negative(item))], item)
 
 
 def _rounded(name: str) -> Maker:
@@ -304,13 +304,13 @@ def _regexp_like(arguments: tuple[Expr, ...]) -> Expr:
 
 def _date(arguments: tuple[Expr, ...]) -> Expr:
     _count("date", arguments, 1, 1)
-    return build.cast(arguments[0], DATE)
+    return builder.cast(arguments[0], DATE)
 
 
 def _seconds_between(arguments: tuple[Expr, ...]) -> Expr:
     _count("seconds_between", arguments, 2, 2)
     later, earlier = (call("unix_timestamp", (argument,)) for argument in arguments)
-    return build.arithmetic("-", later, earlier)
+    return builder.arithmetic("-", later, earlier)
 
 
 def _operation(name: str, make: Callable[[Expr, Expr], Expr]) -> Maker:
@@ -337,11 +337,11 @@ _MAKERS: dict[str, Maker] = {
     "regexp_like": _regexp_like,
     "date": _date,
     "seconds_between": _seconds_between,
-    "mod": _operation("mod", lambda a, b: build.arithmetic("%", a, b)),
-    "try_add": _operation("try_add", lambda a, b: build.arithmetic("+", a, b)),
-    "try_subtract": _operation("try_subtract", lambda a, b: build.arithmetic("-", a, b)),
-    "try_multiply": _operation("try_multiply", lambda a, b: build.arithmetic("*", a, b)),
-    "try_divide": _operation("try_divide", lambda a, b: build.arithmetic("/", a, b)),
-    "try_mod": _operation("try_mod", lambda a, b: build.arithmetic("%", a, b)),
+    "mod": _operation("mod", lambda a, b: builder.arithmetic("%", a, b)),
+    "try_add": _operation("try_add", lambda a, b: builder.arithmetic("+", a, b)),
+    "try_subtract": _operation("try_subtract", lambda a, b: builder.arithmetic("-", a, b)),
+    "try_multiply": _operation("try_multiply", lambda a, b: builder.arithmetic("*", a, b)),
+    "try_divide": _operation("try_divide", lambda a, b: builder.arithmetic("/", a, b)),
+    "try_mod": _operation("try_mod", lambda a, b: builder.arithmetic("%", a, b)),
 }
 FUNCTION_NAMES = tuple(sorted({*SIGNATURES, *_MAKERS, *_SYNONYMS}))

@@ -5,6 +5,7 @@ arrives by the name it was written with and is admitted by our own table. An `Ex
 fault of a text with its position.
 """
 
+# sqlglot does not type its parser's tables; they are only narrowed here.
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 # pyright: reportUnknownArgumentType=false
 
@@ -50,9 +51,6 @@ class ExprError(ValueError):
     @classmethod
     def of(cls, what: str, why: str = "", fix: str = "", position: int | None = None) -> ExprError:
         return cls([ExprFault(what, why, fix, position)])
-
-
-# sqlglot does not type its parser's tables; they are only narrowed here.
 
 
 Entry = TypeVar("Entry")

@@ -30,10 +30,7 @@ RESERVED = frozenset(
     TRIM TRUE TRY_CAST UNION UNIQUE UNKNOWN USER USING VALUES WHEN WHERE WINDOW WITH WITHIN X
     """.split()
 )
-
-
 LiteralValue: TypeAlias = None | bool | int | float | Decimal | str | date | datetime
-
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHORT_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Invisible or line-breaking characters would let the text read otherwise than it runs.

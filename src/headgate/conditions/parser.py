@@ -11,7 +11,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from headgate.conditions import builder as build
+from headgate.conditions import builder
 from headgate.conditions.ast import NULL, Column, Comparison, Expr, Literal, Operation, size
 from headgate.conditions.functions import call, is_known, is_refused
 from headgate.conditions.grammar import ExprError, ExprFault, position_of, syntax
@@ -121,7 +121,7 @@ def parse_condition(
     """
     parser = _Parser(columns, sources, knows_time=batch_time)
     node = syntax(text)
-    return parser.finish(parser.made(node, build.boolean, parser.expr(node)))
+    return parser.finish(parser.made(node, builder.boolean, parser.expr(node)))
 
 
 def parse_value(
@@ -219,7 +219,7 @@ class _Parser:
     def _qualified(self, node: exp.Expr) -> Expr | None:
         source, name = node.text("table"), node.name
         if self.knows_time and f"{source}.{name}" == BATCH_TIME:
-            return self.made(node, partial(build.batch_time, self.columns))
+            return self.made(node, partial(builder.batch_time, self.columns))
         if source not in self.sources:
             return self._elsewhere(node)
         key = f"{source}.{name}"
@@ -253,7 +253,7 @@ class _Parser:
 
     def constant(self, node: exp.Expr) -> Expr | None:
         if isinstance(node, exp.Literal) and not node.is_string:
-            return self.made(node, lambda: build.number(node.name))
+            return self.made(node, lambda: builder.number(node.name))
         if isinstance(node, exp.Null):
             return Literal(None, NULL)
         if isinstance(node, exp.Boolean):
@@ -266,7 +266,7 @@ class _Parser:
     def comparison(self, node: exp.Expr) -> Expr | None:
         operator = _COMPARISONS[type(node)]
         left, right = self.expr(node.this), self.expr(node.expression)
-        return self.made(node, partial(build.compare, operator), left, right)
+        return self.made(node, partial(builder.compare, operator), left, right)
 
     def different(self, node: exp.Expr) -> Expr | None:
         left, right = self.expr(node.this), self.expr(node.expression)
@@ -275,29 +275,29 @@ class _Parser:
     def operation(self, node: exp.Expr) -> Expr | None:
         operator = _OPERATIONS[type(node)]
         left, right = self.expr(node.this), self.expr(node.expression)
-        return self.made(node, partial(build.arithmetic, operator), left, right)
+        return self.made(node, partial(builder.arithmetic, operator), left, right)
 
     def logic(self, node: exp.Expr) -> Expr | None:
-        join = build.conjunction if isinstance(node, exp.And) else build.disjunction
+        join = builder.conjunction if isinstance(node, exp.And) else builder.disjunction
         items = [self._condition(item) for item in node.flatten()]
         return self.made(node, partial(_gathered, join), *items)
 
     def _condition(self, node: exp.Expr) -> Expr | None:
-        return self.made(node, build.boolean, self.expr(node))
+        return self.made(node, builder.boolean, self.expr(node))
 
     def negation(self, node: exp.Expr) -> Expr | None:
-        return self.made(node, build.negation, self.expr(node.this))
+        return self.made(node, builder.negation, self.expr(node.this))
 
     def negative(self, node: exp.Expr) -> Expr | None:
-        return self.made(node, build.negative, self.expr(node.this))
+        return self.made(node, builder.negative, self.expr(node.this))
 
     def test(self, node: exp.Expr) -> Expr | None:
         item, wanted = self.expr(node.this), node.expression
         if isinstance(wanted, exp.Null):
-            return self.made(node, build.is_null, item)
+            return self.made(node, builder.is_null, item)
         if isinstance(wanted, exp.Boolean):
             truth = Literal(bool(wanted.this), BOOLEAN)
-            return self.made(node, partial(build.compare, "<=>"), item, truth)
+            return self.made(node, partial(builder.compare, "<=>"), item, truth)
         return self._outside(node)
 
     def membership(self, node: exp.Expr) -> Expr | None:
@@ -306,16 +306,16 @@ class _Parser:
 
     def between(self, node: exp.Expr) -> Expr | None:
         parts = [self.expr(node.args[key]) for key in ("this", "low", "high")]
-        return self.made(node, build.between, *parts)
+        return self.made(node, builder.between, *parts)
 
     def like(self, node: exp.Expr) -> Expr | None:
-        item = self.made(node, build.like, self.expr(node.this), self.expr(node.expression))
-        return self.made(node, build.negation, item) if node.args.get("negate") else item
+        item = self.made(node, builder.like, self.expr(node.this), self.expr(node.expression))
+        return self.made(node, builder.negation, item) if node.args.get("negate") else item
 
     def matching(self, node: exp.Expr) -> Expr | None:
         parts = self.expr(node.this), self.expr(node.expression)
         item = self.made(node, partial(_gathered, partial(call, "regexp_like")), *parts)
-        return self.made(node, build.negation, item) if node.args.get("negate") else item
+        return self.made(node, builder.negation, item) if node.args.get("negate") else item
 
     def case(self, node: exp.Expr) -> Expr | None:
         subject = node.args.get("this")
@@ -331,12 +331,14 @@ class _Parser:
         if subject is None:
             return self._condition(branch.this)
         parts = self.expr(subject), self.expr(branch.this)
-        return self.made(branch, partial(build.compare, "="), *parts)
+        return self.made(branch, partial(builder.compare, "="), *parts)
 
     def cast(self, node: exp.Expr) -> Expr | None:
         target = self._type(node.args["to"])
         item = self.expr(node.this)
-        return None if target is None else self.made(node, partial(build.cast, target=target), item)
+        return (
+            None if target is None else self.made(node, partial(builder.cast, target=target), item)
+        )
 
     def _type(self, node: exp.Expr) -> SqlType | None:
         if any(part for key, part in node.args.items() if key not in {"this", "expressions"}):
@@ -369,17 +371,17 @@ def _gathered(make: Callable[[tuple[Expr, ...]], Expr], *parts: Expr) -> Expr:
 
 
 def _is_in(item: Expr, *options: Expr) -> Expr:
-    return build.is_in(item, options)
+    return builder.is_in(item, options)
 
 
 def _different(left: Expr, right: Expr) -> Expr:
-    return build.negation(build.compare("<=>", left, right))
+    return builder.negation(builder.compare("<=>", left, right))
 
 
 def _case(*parts: Expr) -> Expr:
     """Conditions and values by turns; an odd last part is the default."""
     default = parts[-1] if len(parts) % 2 else None
-    return build.case(list(zip(parts[0::2], parts[1::2], strict=False)), default)
+    return builder.case(list(zip(parts[0::2], parts[1::2], strict=False)), default)
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[_Parser, exp.Expr], Expr | None]] = {

@@ -16,12 +16,8 @@ from headgate.declarations.errors import Refusal
 from headgate.declarations.types import SqlType, java_pattern, parse_type
 
 TYPE_KEYS = ("kafka_type", "bronze_type", "silver_type")
-
-
 # Stands for the event time of events that have none: when the record came to the topic.
 RECORD_TIME = "kafka_timestamp"
-
-
 RESERVED_COLUMNS = (
     "ingestion_ts",
     "kafka_topic",
@@ -29,6 +25,8 @@ RESERVED_COLUMNS = (
     "kafka_offset",
     RECORD_TIME,
 )
+# What silver's views add: a silver column cannot have these names either.
+SILVER_OWN_NAMES = frozenset({"outcome", "_rank", "_rows"})
 
 
 def _type(value: object) -> object:
@@ -48,11 +46,7 @@ TypeText = Annotated[
     BeforeValidator(_type),
     WithJsonSchema({"type": "string", "examples": ["STRING", "TIMESTAMP(3)", "DECIMAL(10, 2)"]}),
 ]
-
-
 TimePattern = Annotated[Text, BeforeValidator(_pattern)]
-
-
 STRICT = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 

@@ -8,9 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from headgate.local import service as java_server
 from headgate.local.process import LOOPBACK, Command, any_port
-from headgate.local.service import IDENTITY, JVM, PORT_IN_USE, EmbeddedServer, Runtime, http_answer
+from headgate.local.service import (
+    DISK_FULL,
+    IDENTITY,
+    JVM,
+    NO_MEMORY,
+    NOT_WRITABLE,
+    PORT_IN_USE,
+    EmbeddedServer,
+    Runtime,
+    archive_arguments,
+    http_answer,
+    runtime_of,
+)
 
 PROTOCOL = 4
 RESPONSE = 0x80 | PROTOCOL
@@ -114,9 +125,9 @@ LOGGING = """<configuration>
 </configuration>
 """
 CAUSES = (
-    java_server.DISK_FULL,
-    java_server.NOT_WRITABLE,
-    java_server.NO_MEMORY,
+    DISK_FULL,
+    NOT_WRITABLE,
+    NO_MEMORY,
     ("Address already in use", PORT_IN_USE, "stop the other program or its node"),
     ("is in use by another process", PORT_IN_USE, "stop the other program or its node"),
     (
@@ -146,7 +157,7 @@ class CassandraServer(EmbeddedServer):
         return LOOPBACK
 
     def find_runtime(self) -> Runtime:
-        return java_server.runtime_of(NAME, options(), versions=JAVA)
+        return runtime_of(NAME, options(), versions=JAVA)
 
     def command(self) -> Command:
         self.write({CONFIG: self.yaml(), "logback.xml": LOGGING})
@@ -154,7 +165,7 @@ class CassandraServer(EmbeddedServer):
             str(self.runtime.java.executable),
             *options(),
             *("-Xms64m", "-Xmx384m"),
-            *java_server.archive_arguments(self.runtime, self.folder),
+            *archive_arguments(self.runtime, self.folder),
             f"-javaagent:{self.runtime.jar('jamm')}",
             f"-Dcassandra.config={(self.folder / CONFIG).as_uri()}",
             f"-Dlogback.configurationFile={self.folder / 'logback.xml'}",
@@ -237,9 +248,9 @@ DRIVER = """datastax-java-driver {{
 }}
 """
 CDC_CAUSES = (
-    java_server.DISK_FULL,
-    java_server.NOT_WRITABLE,
-    java_server.NO_MEMORY,
+    DISK_FULL,
+    NOT_WRITABLE,
+    NO_MEMORY,
     ("AllNodesFailedException", AWAY, "headgate local health"),
     ("Address already in use", PORT_IN_USE, "start it again"),
 )
@@ -268,7 +279,7 @@ class CdcServer(EmbeddedServer):
         super().__init__(folder, log, f"http://{LOOPBACK}:{self.port}/health")
 
     def find_runtime(self) -> Runtime:
-        return java_server.runtime_of(BUNDLE, versions=JAVA)
+        return runtime_of(BUNDLE, versions=JAVA)
 
     def command(self) -> Command:
         driver = DRIVER.format(host=LOOPBACK, port=self._cassandra_port, dc=LOCAL_DC)
@@ -279,7 +290,7 @@ class CdcServer(EmbeddedServer):
             "-Xmx256m",
             *JVM,
             *(option for option in options() if option.startswith("--add-")),
-            *java_server.archive_arguments(self.runtime, self.folder),
+            *archive_arguments(self.runtime, self.folder),
             f"-Dlogback.configurationFile={self.folder / 'logback.xml'}",
             # It reads the node's classes, and they must not take the node's own folders.
             f"-Dcassandra.storagedir={self.folder / 'own'}",

@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headgate.core.runtime.bundles import bundle
-from headgate.local import service as java_server
 from headgate.local.process import LOOPBACK, Child, Command, any_port
 from headgate.local.service import (
+    DISK_FULL,
     JVM,
+    LOGGING,
+    NO_MEMORY,
+    NOT_WRITABLE,
     PORT_IN_USE,
     EmbeddedServer,
     Runtime,
+    archive_arguments,
     http_answer,
     json_field,
+    runtime_of,
 )
 
 NAME = "connect"
@@ -60,9 +65,9 @@ config.providers.env.param.allowlist.pattern={allowed}
 # answer of the REST. The worker knows these variables and gives no others away.
 ALLOWED = ("CASSANDRA_PASSWORD", "POSTGRES_PASSWORD")
 CAUSES = (
-    java_server.DISK_FULL,
-    java_server.NOT_WRITABLE,
-    java_server.NO_MEMORY,
+    DISK_FULL,
+    NOT_WRITABLE,
+    NO_MEMORY,
     ("Address already in use", PORT_IN_USE, "stop the other program, or set its port"),
     (
         *("Failed to find any class", "a plugin named in its configuration is not there"),
@@ -115,17 +120,17 @@ class ConnectServer(EmbeddedServer):
         return f"http://{LOOPBACK}:{self.metrics_port}/metrics"
 
     def find_runtime(self) -> Runtime:
-        return java_server.runtime_of(NAME, OPTIONS)
+        return runtime_of(NAME, OPTIONS)
 
     def command(self) -> Command:
-        texts = {CONFIG: self.properties(), "log4j2.properties": java_server.LOGGING}
+        texts = {CONFIG: self.properties(), "log4j2.properties": LOGGING}
         self.write(texts, [self.plugins])
         (agent,) = bundle("jmx-exporter")
         argv = (
             str(self.runtime.java.executable),
             "-Xmx256m",
             *OPTIONS,
-            *java_server.archive_arguments(self.runtime, self.folder),
+            *archive_arguments(self.runtime, self.folder),
             f"-javaagent:{agent}={LOOPBACK}:{self.metrics_port}:{METRICS}",
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
             *("-cp", self.runtime.class_path),

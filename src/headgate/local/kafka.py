@@ -9,11 +9,21 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core.kafka.topics import read_cluster_id
+from headgate.core.kafka.topics import Topics, read_cluster_id
 from headgate.errors import UnavailableError
-from headgate.local import service as java_server
+from headgate.local import service
 from headgate.local.process import LOOPBACK, Child, Command, port_answers
-from headgate.local.service import JVM, LOGGING, PORT_IN_USE, Runtime
+from headgate.local.service import (
+    DISK_FULL,
+    JVM,
+    LOGGING,
+    NO_MEMORY,
+    NOT_WRITABLE,
+    PORT_IN_USE,
+    Runtime,
+    archive_arguments,
+    runtime_of,
+)
 
 FORMAT_SECONDS = 60
 # A short session lets a broker that was killed come back in seconds: its dead registration
@@ -47,11 +57,11 @@ group.min.session.timeout.ms=1000
 """
 # What the broker's log says, what it means, what to do.
 CAUSES = (
-    java_server.DISK_FULL,
+    DISK_FULL,
     ("Address already in use", PORT_IN_USE, "stop the other program or set KAFKA_PORT"),
     ("Failed to acquire lock", "another broker uses its data", "stop that broker first"),
-    java_server.NOT_WRITABLE,
-    java_server.NO_MEMORY,
+    NOT_WRITABLE,
+    NO_MEMORY,
     ("Invalid cluster.id", "its data belong to another cluster", "move the kafka folder away"),
 )
 # Starting it again at once would end the same way.
@@ -78,7 +88,7 @@ class Broker:
 
 def kafka_runtime() -> Runtime:
     """Java and the Kafka bundle, fetched when missing."""
-    return java_server.runtime_of("kafka")
+    return runtime_of("kafka")
 
 
 def prepare(broker: Broker, runtime: Runtime) -> None:
@@ -156,7 +166,7 @@ def command(broker: Broker, runtime: Runtime) -> Command:
     """The command that runs a prepared broker; it trains the class archive when there is none."""
     argv = (
         *_java(broker, runtime, "512m"),
-        *java_server.archive_arguments(runtime, broker.folder),
+        *archive_arguments(runtime, broker.folder),
         *("-cp", runtime.class_path),
         *("kafka.Kafka", str(_config(broker))),
     )
@@ -165,7 +175,7 @@ def command(broker: Broker, runtime: Runtime) -> Command:
 
 def stop(broker: Broker, runtime: Runtime, child: Child, limit: float = 20.0) -> None:
     """Stop it cleanly, and keep the class archive if this was the run that made one."""
-    java_server.stop(runtime, broker.folder, child, limit)
+    service.stop(runtime, broker.folder, child, limit)
 
 
 def ready(broker: Broker) -> bool:
@@ -175,17 +185,15 @@ def ready(broker: Broker) -> bool:
     """
     if not port_answers(broker.port, 0.2):
         return False
-    from headgate.core.kafka.topics import Topics
-
     own = read_cluster_id(broker.folder)
     return own is not None and Topics(broker.bootstrap, timeout=2.0).cluster_id() == own
 
 
 def why_it_ended(log: Path, exit_code: int | None, since: int = 0) -> tuple[str, str]:
     """Why a broker is gone, and what to do, from what it logged since it was started."""
-    return java_server.why_it_ended(CAUSES, log, exit_code, since)
+    return service.why_it_ended(CAUSES, log, exit_code, since)
 
 
 def cause(text: str) -> tuple[str, str]:
     """The known cause in a broker's words, else its last complaint."""
-    return java_server.cause(CAUSES, text)
+    return service.cause(CAUSES, text)

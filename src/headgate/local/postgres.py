@@ -12,9 +12,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from headgate.errors import UnavailableError
-from headgate.local import service as java_server
 from headgate.local.process import LOOPBACK, Child, Command, alive, any_port, wait_until
-from headgate.local.service import PORT_IN_USE, EmbeddedServer, read_or_draw
+from headgate.local.service import (
+    DISK_FULL,
+    NOT_WRITABLE,
+    PORT_IN_USE,
+    EmbeddedServer,
+    read_or_draw,
+)
 
 NAME = "postgres"
 USER, DATABASE = "headgate", "events"
@@ -45,8 +50,8 @@ NOBODY = (
 )
 STILL_THERE = "processes of the one before still end"
 CAUSES = (
-    java_server.DISK_FULL,
-    java_server.NOT_WRITABLE,
+    DISK_FULL,
+    NOT_WRITABLE,
     ("Address already in use", PORT_IN_USE, "stop the other program, or set its port"),
     ("pre-existing shared memory block", STILL_THERE, "wait a moment"),
     ('lock file "postmaster.pid" already exists', STILL_THERE, "stop the other server first"),
@@ -176,9 +181,11 @@ def as_another_user() -> tuple[str, ...]:
 
 def environment() -> dict[str, str]:
     """What it inherits: no variable of PostgreSQL's clients, and no password of ours."""
-    from headgate.local.connect import environment as without_secrets
+    from headgate.local import connect
 
-    return {name: value for name, value in without_secrets().items() if not name.startswith("PG")}
+    return {
+        name: value for name, value in connect.environment().items() if not name.startswith("PG")
+    }
 
 
 def _run(argv: tuple[str, ...], given: str, folder: Path) -> None:

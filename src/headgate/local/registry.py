@@ -8,13 +8,16 @@ from pathlib import Path
 from headgate.core.runtime.bundles import bundle_folder
 from headgate.core.runtime.class_archive import archive_of
 from headgate.core.runtime.java import find_java
-from headgate.local import service as java_server
 from headgate.local.process import LOOPBACK, Command, any_port
 from headgate.local.service import (
+    DISK_FULL,
     JVM,
+    NO_MEMORY,
+    NOT_WRITABLE,
     PORT_IN_USE,
     EmbeddedServer,
     Runtime,
+    archive_arguments,
     http_answer,
     json_field,
 )
@@ -24,9 +27,9 @@ PORT = 8081
 API = "/apis/ccompat/v7"
 INFO = "/apis/registry/v3/system/info"
 CAUSES = (
-    java_server.DISK_FULL,
-    java_server.NOT_WRITABLE,
-    java_server.NO_MEMORY,
+    DISK_FULL,
+    NOT_WRITABLE,
+    NO_MEMORY,
     ("Address already in use", PORT_IN_USE, "stop the other program, or set its port"),
     ("seems to be already bound", PORT_IN_USE, "stop the other program, or set its port"),
     ("Database may be already in use", "another registry uses its data", "stop that one first"),
@@ -59,7 +62,7 @@ class RegistryServer(EmbeddedServer):
             str(self.runtime.java.executable),
             "-Xmx256m",
             *JVM,
-            *java_server.archive_arguments(self.runtime, self.folder),
+            *archive_arguments(self.runtime, self.folder),
             f"-Dquarkus.http.host={LOOPBACK}",
             f"-Dquarkus.http.port={self.port}",
             f"-Dapicurio.app.name={self.identity}",

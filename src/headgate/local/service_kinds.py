@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headgate.config.env_files import RUNNING_SERVICES
-from headgate.core.runtime.bundles import bundle_folder
+from headgate.core.runtime.bundles import bundle, bundle_folder
 from headgate.errors import ConflictError, UnavailableError
 from headgate.local import cassandra, connect, kafka, postgres, registry
-from headgate.local import cassandra as cdc
 from headgate.local.cassandra import CassandraServer, CdcServer
 from headgate.local.connect import ConnectServer
 from headgate.local.postgres import PostgresServer
@@ -168,7 +167,7 @@ BUNDLES = {
     CONNECT: (connect.NAME, "jmx-exporter", connect.DEBEZIUM),
     POSTGRES: (),
     REGISTRY: ("apicurio",),
-    CDC: (cdc.BUNDLE,),
+    CDC: (cassandra.BUNDLE,),
 }
 PLUGIN_SOURCES = "java/connect-plugins"
 
@@ -242,7 +241,6 @@ def connect_plugins(root: Path) -> Path | None:
 
 def fetch(services: Sequence[str], root: Path) -> None:
     """Everything a service needs from elsewhere, before it is started."""
-    from headgate.core.runtime.bundles import bundle
     from headgate.core.runtime.java import find_java
 
     if {CASSANDRA, CDC} & {*services}:

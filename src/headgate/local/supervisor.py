@@ -13,10 +13,18 @@ from datetime import datetime
 from pathlib import Path
 
 from headgate.errors import HeadgateError
-from headgate.local import service_kinds as embedded
 from headgate.local.process import Child, alive, release_ports, wait_until
 from headgate.local.service import Service
-from headgate.local.service_kinds import BrokerService, EngineService
+from headgate.local.service_kinds import (
+    NEEDS,
+    BrokerService,
+    EngineService,
+    cassandra_service,
+    cdc_service,
+    connect_service,
+    postgres_service,
+    registry_service,
+)
 from headgate.local.state import (
     BROKER,
     CASSANDRA,
@@ -42,12 +50,12 @@ BACK_OFF = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 # Also the order they start in; they stop the other way round.
 KINDS: dict[str, Callable[[LocalFiles, Plan], Service]] = {
     BROKER: BrokerService,
-    CASSANDRA: embedded.cassandra_service,
-    POSTGRES: embedded.postgres_service,
-    REGISTRY: embedded.registry_service,
+    CASSANDRA: cassandra_service,
+    POSTGRES: postgres_service,
+    REGISTRY: registry_service,
     ENGINE: EngineService,
-    CONNECT: embedded.connect_service,
-    CDC: embedded.cdc_service,
+    CONNECT: connect_service,
+    CDC: cdc_service,
 }
 
 
@@ -180,7 +188,7 @@ class Supervisor:
             self._stop_all()
 
     def _may_start(self, name: str) -> bool:
-        needed = (self._watched.get(n) for n in embedded.NEEDS.get(name, ()))
+        needed = (self._watched.get(n) for n in NEEDS.get(name, ()))
         return all(other.state.state == Phase.READY for other in needed if other)
 
     def _ask_to_stop(self, number: int, frame: object) -> None:

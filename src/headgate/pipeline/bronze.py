@@ -29,11 +29,9 @@ from headgate.core.sql.fragments import DEAD_LETTERS, job_name, table_name, view
 from headgate.core.sql.script import Script
 from headgate.errors import BatchRefusedError, OperationError
 from headgate.pipeline import drift
-from headgate.pipeline import revision as declaration
 from headgate.pipeline.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
 from headgate.pipeline.compile.evolution import Seen
-from headgate.pipeline.drift import Evolution
-from headgate.pipeline.revision import Scripts
+from headgate.pipeline.revision import Scripts, declared_revision, fetch
 
 ACCEPTED, REFUSED, TOMBSTONE = "accepted", "refused", "tombstone"
 
@@ -66,7 +64,7 @@ class BronzeBatch:
         frame: DataFrame,
         target: BronzeTarget,
         protocol: BatchProtocol,
-        evolution: Evolution,
+        evolution: drift.Evolution,
     ) -> None:
         self._session: SparkSession = frame.sparkSession
         self._target = target
@@ -208,14 +206,14 @@ def run_bronze(context: RunContext) -> None:
 def bronze_target(context: RunContext) -> tuple[BronzeTarget, Followed]:
     """Where this run reads and writes."""
     settings, run = context.settings, context.run
-    revision = declaration.fetch(context.store, run.revision)
+    revision = fetch(context.store, run.revision)
     reads = Reading.of(run, revision, settings)
     name = reads.topic
     bootstrap = settings.need("bootstrap_servers")
     topic = Followed.one(Topics(bootstrap).found(name))
     target = BronzeTarget(
         job=run.job,
-        scripts=declaration.Scripts(context.store, settings),
+        scripts=Scripts(context.store, settings),
         file=BRONZE_BATCH if run.mode == "batch" else BRONZE_STREAMING,
         view=f"{view_stem(revision.name)}_source",
         table=table_name(revision.bronze_table),
@@ -226,7 +224,7 @@ def bronze_target(context: RunContext) -> tuple[BronzeTarget, Followed]:
 
 
 def _pace(context: RunContext) -> Pace:
-    revision = declaration.fetch(context.store, context.run.revision)
+    revision = fetch(context.store, context.run.revision)
     reads = Reading.of(context.run, revision, context.settings)
     return Pace(reads.trigger_seconds, reads.max_offsets)
 
@@ -237,7 +235,7 @@ class BronzeRun(TopicRun):
     def __init__(self, context: RunContext, target: BronzeTarget) -> None:
         super().__init__(context, target, _pace(context))
         self._bronze = target
-        self._evolution = Evolution(
+        self._evolution = drift.Evolution(
             context.session, context.store, target.table, context.run.revision
         )
 
@@ -252,7 +250,7 @@ class BronzeRun(TopicRun):
 def run_repair(context: RunContext) -> None:
     """A run of the job that reads nothing: while it lasts, no other run of the job can begin."""
     run, settings = context.run, context.settings
-    topic = Reading.of(run, declaration.fetch(context.store, run.revision), settings).topic
+    topic = Reading.of(run, fetch(context.store, run.revision), settings).topic
     done = repair_bronze(context.session, settings, context.store, run.subject, topic)
     words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
     context.report(Progress(words=words))
@@ -266,7 +264,7 @@ def repair_bronze(
     name: str | None = None,
 ) -> Repaired:
     """Begin a new checkpoint at the table's committed end, on this topic or the declared one."""
-    revision = declaration.declared_revision(settings, dataset)
+    revision = declared_revision(settings, dataset)
     name = name or revision.topic_names(settings)[0]
     topic = Followed.one(Topics(settings.need("bootstrap_servers")).found(name))
     table = ManagedTable(session, table_name(revision.bronze_table))

@@ -21,12 +21,17 @@ from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.strict_json import EXTRA, MISSING, MISSING_MARK, RETYPED_MARK, UNKNOWN_MARK
 from headgate.declarations.columns import Column
 from headgate.declarations.types import BIGINT
-from headgate.pipeline import revision as declaration
 from headgate.pipeline.columns import add, drop, fit_bronze
-from headgate.pipeline.compile import evolution
 from headgate.pipeline.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING, evolved_bronze
 from headgate.pipeline.compile.evolution import (
+    FRACTION,
+    LARGE,
+    LONG_FRACTION,
     MOST_COLUMNS,
+    NESTED,
+    TEXT,
+    TRUTH,
+    WHOLE,
     Seen,
     evolved_columns,
     folded,
@@ -34,7 +39,7 @@ from headgate.pipeline.compile.evolution import (
     type_of,
     with_fractions,
 )
-from headgate.pipeline.revision import DatasetRevision
+from headgate.pipeline.revision import DatasetRevision, fetch, keep
 from headgate.pipeline.spec import from_plain
 
 # So many fields of each kind are counted for one batch; how many more there were is said.
@@ -140,13 +145,13 @@ def _kind() -> str:
     digits = "length(ltrim('0', translate(split_part(text, 'E', 1), '-.', '')))"
     return f"""CASE
       WHEN text = 'null' THEN NULL
-      WHEN text IN ('true', 'false') THEN '{evolution.TRUTH}'
-      WHEN left(text, 1) = '"' THEN '{evolution.TEXT}'
-      WHEN left(text, 1) IN ('{{', '[') THEN '{evolution.NESTED}'
-      WHEN text RLIKE '^-?[0-9]{{1,15}}$' THEN '{evolution.WHOLE}'
-      WHEN try_cast(text AS BIGINT) IS NOT NULL AND text NOT LIKE '%.%' THEN '{evolution.LARGE}'
-      WHEN {digits} > {_DIGITS} THEN '{evolution.LONG_FRACTION}'
-      ELSE '{evolution.FRACTION}'
+      WHEN text IN ('true', 'false') THEN '{TRUTH}'
+      WHEN left(text, 1) = '"' THEN '{TEXT}'
+      WHEN left(text, 1) IN ('{{', '[') THEN '{NESTED}'
+      WHEN text RLIKE '^-?[0-9]{{1,15}}$' THEN '{WHOLE}'
+      WHEN try_cast(text AS BIGINT) IS NOT NULL AND text NOT LIKE '%.%' THEN '{LARGE}'
+      WHEN {digits} > {_DIGITS} THEN '{LONG_FRACTION}'
+      ELSE '{FRACTION}'
     END"""
 
 
@@ -157,7 +162,7 @@ class Evolution:
         self._session = session
         self._store = store
         self._table = ManagedTable(session, table)
-        self._declared = declaration.fetch(store, declared)
+        self._declared = fetch(store, declared)
         columns = fit_bronze(self._table, from_plain(self._declared.manifest))
         self.revision = self._fitted(self._declared, columns)
         self._added: tuple[Column, ...] = ()
@@ -166,7 +171,7 @@ class Evolution:
 
     def evolve(self, intent: Intent, seen: Sequence[Seen], records: DataFrame) -> Intent | None:
         """The intent under a revision with columns for these fields; None when none of them gets one."""
-        judged_by = declaration.fetch(self._store, intent.revisions[0])
+        judged_by = fetch(self._store, intent.revisions[0])
         if not can_evolve(judged_by):
             return None
         taken, room = self._room(judged_by)
@@ -201,7 +206,7 @@ class Evolution:
         return taken, MOST_COLUMNS - len(_evolved(columns))
 
     def _fitted(self, revision: DatasetRevision, columns: Sequence[TableColumn]) -> str:
-        return declaration.keep(self._store, fitted(revision, columns))
+        return keep(self._store, fitted(revision, columns))
 
 
 def can_evolve(revision: DatasetRevision) -> bool:

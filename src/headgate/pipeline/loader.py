@@ -13,9 +13,11 @@ from pathlib import Path
 
 from headgate.conditions.grammar import ExprError
 from headgate.conditions.parser import parse_condition, parse_value
+from headgate.config.settings import Settings
 from headgate.declarations.columns import RECORD_TIME, RESERVED_COLUMNS, is_odd_name
 from headgate.declarations.document import Document, Plain, read_document, text_of, validate
 from headgate.declarations.errors import Declared, Refusal, suggestion
+from headgate.declarations.project import DatasetDefaults, find_dataset
 from headgate.declarations.types import TIMESTAMP_LTZ, SqlType, can_cast, parse_type
 from headgate.errors import DeclarationError, Fault
 from headgate.pipeline.spec import Dataset
@@ -26,6 +28,8 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _OWN_NAMESPACE = "headgate"
 _PLAIN_NAME = "Use letters, digits and underscores, not beginning with a digit."
+Columns = list[tuple[str, dict[str, Plain]]]
+_Parse = Callable[[str, Mapping[str, SqlType]], object]
 
 
 def check_references(document: Document, folder: str | None) -> None:
@@ -42,10 +46,7 @@ def check_references(document: Document, folder: str | None) -> None:
     _check_silver_names(document, manifest, columns)
 
 
-Columns = list[tuple[str, dict[str, Plain]]]
-
-
-def _columns(manifest: dict[str, Plain]) -> Columns:
+def _columns(manifest: Mapping[str, Plain]) -> Columns:
     listed = manifest.get("columns")
     items = listed if isinstance(listed, list) else []
     return [(f"columns[{at}]", item) for at, item in enumerate(items) if isinstance(item, dict)]
@@ -241,6 +242,18 @@ def load_dataset(path: Path, variables: Mapping[str, str]) -> Declared[Dataset]:
     return Declared(dataset, document.file, document.lines)
 
 
+def dataset_defaults(settings: Settings, name: str) -> DatasetDefaults:
+    """What the manifest of the dataset `name` says of its topics, keys and event time."""
+    dataset = load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
+    return DatasetDefaults(
+        topic=dataset.topic,
+        dlq_topic=dataset.dlq_topic,
+        dedup_key=dataset.dedup_key,
+        key_field=dataset.key_field,
+        event_ts_col=dataset.event_ts_col,
+    )
+
+
 def _folder(path: Path) -> str | None:
     """The folder that names the dataset; a manifest elsewhere may have any name."""
     return path.parent.name if path.parent.parent.name == "datasets" else None
@@ -272,22 +285,11 @@ def _expression_faults(path: Path, variables: Mapping[str, str]) -> Iterator[Fau
 
 
 def _bronze_types(manifest: Mapping[str, Plain]) -> dict[str, SqlType | None]:
-    listed = manifest.get("columns")
-    found: dict[str, SqlType | None] = {}
-    for column in listed if isinstance(listed, list) else []:
-        if isinstance(column, dict) and isinstance(name := column.get("name"), str):
-            found[name] = _type_or_none(column.get("bronze_type"))
-    return found
-
-
-def _type_or_none(text: Plain) -> SqlType | None:
-    try:
-        return parse_type(text) if isinstance(text, str) else None
-    except Refusal:
-        return None
-
-
-_Parse = Callable[[str, Mapping[str, SqlType]], object]
+    return {
+        name: _type(column, "bronze_type")
+        for _, column in _columns(manifest)
+        if isinstance(name := column.get("name"), str)
+    }
 
 
 def _expressions(manifest: Mapping[str, Plain]) -> Iterator[tuple[str, str, _Parse]]:

@@ -20,9 +20,8 @@ from pathlib import Path
 from headgate.config.env_files import write_atomically
 from headgate.declarations.document import Plain, read_document
 from headgate.errors import DeclarationError, Fault, OperationError, UnavailableError
-from headgate.pipeline.compile import dbt_files
 from headgate.pipeline.compile.dataset import CompiledDataset
-from headgate.pipeline.compile.dbt_files import staging_model
+from headgate.pipeline.compile.dbt_files import model_tests, source_entry, staging_model
 from headgate.pipeline.compile.templates import check_edited, choose, conflict_line, is_sealed
 from headgate.pipeline.revision import TEMPLATES, compiled
 
@@ -284,9 +283,9 @@ def _fresh_files(fresh: CompiledDataset) -> Iterator[tuple[str, str]]:
     stem = staging_model(dataset)
     for template in fresh.templates:
         yield f"{TEMPLATES}/{dataset.name}/{template.file}.tmpl", template.text
-    yield _source_path(fresh), dbt_files.source_entry(dataset, manifest)
+    yield _source_path(fresh), source_entry(dataset, manifest)
     yield f"{MODELS}/staging/{fresh.staging.file}", fresh.staging.text
-    yield f"{MODELS}/staging/{stem}.yml", dbt_files.model_tests(dataset, manifest)
+    yield f"{MODELS}/staging/{stem}.yml", model_tests(dataset, manifest)
 
 
 def _source_path(fresh: CompiledDataset) -> str:

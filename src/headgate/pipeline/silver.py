@@ -20,9 +20,9 @@ from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import job_name, table_name, view_stem
 from headgate.core.sql.script import Script
 from headgate.errors import UnavailableError
-from headgate.pipeline import revision as declaration
 from headgate.pipeline.columns import as_now, fit_silver
 from headgate.pipeline.compile.dataset import SILVER, SILVER_INCREMENTAL
+from headgate.pipeline.revision import Scripts, fetch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,17 +41,17 @@ class SilverTarget:
 
     job: str
     name: str
-    scripts: declaration.Scripts
+    scripts: Scripts
     bronze: str
     silver: str
 
 
 def silver_target(context: RunContext) -> SilverTarget:
-    revision = declaration.fetch(context.store, context.run.revision)
+    revision = fetch(context.store, context.run.revision)
     return SilverTarget(
         job=context.run.job,
         name=view_stem(revision.name),
-        scripts=declaration.Scripts(context.store, context.settings),
+        scripts=Scripts(context.store, context.settings),
         bronze=table_name(revision.bronze_table),
         silver=table_name(revision.silver_table),
     )
@@ -254,7 +254,7 @@ class SilverRun:
         self._session = context.session.newSession()
         script = self._target.scripts.of(context.run.revision, SILVER)
         create(self._session, script.named("table"))
-        revision = declaration.fetch(context.store, context.run.revision)
+        revision = fetch(context.store, context.run.revision)
         fit_silver(self._session, revision)
         self._protocol, self._progress = context.protocol(), RunProgress(context)
         self._steps = len(context.store.ledger(context.run.job))

@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    StringConstraints,
-    TypeAdapter,
-)
+from pydantic import Field, StringConstraints, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from headgate.declarations.columns import RECORD_TIME, STRICT, TYPE_KEYS, Column, TimePattern
@@ -18,8 +14,6 @@ from headgate.declarations.document import Text
 from headgate.declarations.types import TIMESTAMP_LTZ, SqlType
 
 MANIFEST_VERSION = 1
-
-
 Contract = Literal["evolve", "freeze", "quarantine"]
 
 

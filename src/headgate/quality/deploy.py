@@ -15,8 +15,15 @@ from headgate.core.ledger.model import ACTIVE, Run, canonical
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import job_name
 from headgate.errors import ConflictError, UnavailableError
-from headgate.quality import revision as rules_revision
-from headgate.quality.revision import RulesRevision, deployed, fetch, running_mark
+from headgate.quality.revision import (
+    RulesRevision,
+    declared_rules,
+    deployed,
+    deployed_mark,
+    fetch,
+    keep,
+    running_mark,
+)
 
 
 def refuse_other_width(store: OpsStore, declared: RulesRevision) -> None:
@@ -69,10 +76,10 @@ class Deployment:
 
 def plan_deployment(settings: Settings, store: OpsStore, table: str) -> Deployment:
     """What a deployment would change; raises where a running stream could not take it over."""
-    declared = rules_revision.declared_rules(settings, table)
+    declared = declared_rules(settings, table)
     hash_ = declared.hash
-    before = rules_revision.deployed(store, table)
-    known = rules_revision.fetch(store, before) if before else None
+    before = deployed(store, table)
+    known = fetch(store, before) if before else None
     refuse_other_width(store, declared)
     job = job_name(declared.kind, table)
     run = _active(store, job)
@@ -90,14 +97,14 @@ def deploy(
     alive: Callable[[], None] = lambda: None,
 ) -> bool:
     """Want the planned revision; whether a stream has taken it over (False: none runs)."""
-    declared = rules_revision.declared_rules(settings, planned.table)
-    if rules_revision.keep(store, declared) != planned.revision:
+    declared = declared_rules(settings, planned.table)
+    if keep(store, declared) != planned.revision:
         raise ConflictError(
             f"the rules of {planned.table} changed just now",
             why="what was looked at is no longer what is declared",
             fix="the same command again",
         )
-    store.mark(rules_revision.deployed_mark(planned.table), planned.revision)
+    store.mark(deployed_mark(planned.table), planned.revision)
     return _taken_over(store, planned, alive)
 
 

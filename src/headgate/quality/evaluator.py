@@ -19,12 +19,12 @@ from headgate.conditions.type_coercion import read_date, read_time
 from headgate.declarations.errors import Declared, Refusal, line_of, suggestion
 from headgate.declarations.types import SqlType
 from headgate.errors import DeclarationError, Fault
-from headgate.quality.compile.resolve import CLEAN, JudgedRule, JudgedTable
+from headgate.quality.compile.resolve import VALID, JudgedRule, JudgedTable
 from headgate.quality.compile.results import OK
 from headgate.quality.compile.typed_rules import EXTRA, MISSING
+from headgate.quality.pairs import pair_support
 from headgate.quality.spec.rule_set import OnFail, RuleSource, Severity
 from headgate.quality.spec.rule_tests import Expected, RuleTest, RuleTests
-from headgate.reconcile.decision_table import pair_verdict_when_due, said_row
 
 _WHOLE = {"INT": 1 << 31, "BIGINT": 1 << 63}
 
@@ -167,7 +167,7 @@ def judge_row(
     only where `seen` remembers the rows before.
     """
     if judged.table.is_pair:
-        row = said_row(judged.table, row)
+        row = pair_support().row_with_action(judged.table, row)
     matching = [rule for rule in judged.rules if _matches(judged, rule, row, batch_time, seen)]
     if matching:
         first = matching[0]
@@ -185,8 +185,8 @@ def judge_row(
 def _unruled(judged: JudgedTable, row: Mapping[str, Value], batch_time: datetime) -> RowVerdict:
     """What is said of a row that no rule matches; of a pair, once it is due."""
     if not judged.table.is_pair:
-        return RowVerdict(CLEAN, OK)
-    found = pair_verdict_when_due(judged.table, row, batch_time)
+        return RowVerdict(VALID, OK)
+    found = pair_support().verdict_when_due(judged.table, row, batch_time)
     return RowVerdict(found.status, found.reason, (), found.metric, found.severity)
 
 

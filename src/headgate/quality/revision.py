@@ -29,15 +29,14 @@ from headgate.quality.compile.file import (
     compile_table,
     declaration_of,
     quality_views,
-    reconcile_views,
 )
 from headgate.quality.compile.resolve import JudgedRule, JudgedTable, judged_table
 from headgate.quality.compile.tables import QUALITY, RECONCILE, Names, table_statements
+from headgate.quality.pairs import pair_support
 from headgate.quality.spec.loader import find_table, load_rules
 from headgate.quality.spec.reconcile_checks import Limits, limits_of
 from headgate.quality.spec.reconcile_section import Reconcile
 from headgate.quality.spec.rule_set import Aggregate, OnFail, RuleSet, RuleSource, Severity
-from headgate.reconcile.compile.states import reconcile_tables
 
 KIND = "rules"
 DEAD_LETTER: OnFail = "dead_letter"
@@ -161,13 +160,13 @@ class RulesRevision(BaseModel):
     def tables(self) -> list[str]:
         """The statements that make the tables of the job."""
         if self.limits is not None:
-            return reconcile_tables(self.names)
+            return pair_support().table_statements(self.names)
         return table_statements(self.names, has_keys=self.keys is not None)
 
     def permanent_views(self, script: Script) -> list[str]:
         """The statements that make the permanent views over the tables of the job."""
         if self.limits is not None:
-            return reconcile_views(self.names, script, self.pairs_view)
+            return pair_support().permanent_views(self.names, script, self.pairs_view)
         return quality_views(self.names, script)
 
     def topic_of(self, source: SourceRevision, settings: Settings) -> str:

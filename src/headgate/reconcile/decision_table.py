@@ -22,26 +22,18 @@ from headgate.conditions.evaluator.evaluate import evaluate
 from headgate.conditions.evaluator.values import Value
 from headgate.conditions.parser import parse_condition
 from headgate.declarations.document import read_document
-from headgate.quality.spec.reconcile_checks import Limits, limits_of
-from headgate.quality.spec.reconcile_section import Reconcile
-from headgate.quality.spec.rule_set import RuleTable, Severity, Side
-from headgate.reconcile.state import (
-    TYPES,
-    UPSERT,
-    Known,
-    Reading,
-    SideState,
-    State,
-    facts_of,
-    merge_all,
-    of_message,
-)
+from headgate.quality.compile.resolve import JudgedRule
+from headgate.quality.spec.reconcile_checks import Limits
+from headgate.quality.spec.rule_checks import VERDICT_PREFIX
+from headgate.quality.spec.rule_set import Severity
+from headgate.reconcile.state import TYPES, Known, SideState, State, facts_of
 
 FILE = "decisions.yml"
 Rollup = Literal["valid", "invalid", "missing", "pending"]
 ROLLUPS: tuple[Rollup, ...] = ("valid", "invalid", "missing", "pending")
 WAITING: Rollup = "pending"
 _STRICT = ConfigDict(extra="forbid")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @checked(frozen=True, config=_STRICT)
@@ -106,6 +98,22 @@ def statuses() -> dict[str, Status]:
     return dict(_read().statuses)
 
 
+def verdict_rules() -> tuple[JudgedRule, ...]:
+    """Every verdict that a key can end with, as a rule: so verdicts are counted as rules are."""
+    return tuple(
+        JudgedRule(
+            name=VERDICT_PREFIX + name.lower(),
+            reason=status.reason,
+            status=name,
+            metric=status.metric,
+            severity=status.severity or "INFO",
+            on_fail="keep",
+        )
+        for name, status in statuses().items()
+        if status.metric
+    )
+
+
 @cache
 def decisions() -> tuple[Decision, ...]:
     """The rows in their order."""
@@ -136,9 +144,6 @@ def decided(facts: Mapping[str, Value]) -> Decision:
 def settled_decisions() -> tuple[Decision, ...]:
     """The rows that do not wait: among them alone the status is found that a pending key would get."""
     return tuple(row for row in decisions() if row.settled)
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -224,50 +229,3 @@ def change_id(
 
 def _micros(time: datetime | None) -> str:
     return "-" if time is None else str((time - _EPOCH) // timedelta(microseconds=1))
-
-
-def said_row(table: RuleTable, row: Mapping[str, Value]) -> dict[str, Value]:
-    """The row as rules see it: an on-prem message that names no action is an upsert."""
-    declared, source = table.reconcile or Reconcile(), table.sources["onprem"]
-    key = f"{source.alias}.{declared.action}"
-    there = _is_there(row, source.alias)
-    if there and declared.action in source.columns and row.get(key) is None:
-        return {**row, key: UPSERT}
-    return dict(row)
-
-
-def pair_verdict_when_due(table: RuleTable, row: Mapping[str, Value], at: datetime) -> Verdict:
-    """The verdict on the pair once nothing more is waited for; both sides were read at one time."""
-    limits = limits_of(table.reconcile or Reconcile())
-    parts = [
-        of_message(side, "", _reading(table, side, row, at))
-        for side, source in table.sides.items()
-        if _is_there(row, source.alias)
-    ]
-    state = merge_all(parts) if parts else State("")
-    return judge(state, at + limits.wait, limits)
-
-
-def _is_there(row: Mapping[str, Value], alias: str) -> bool:
-    return any(value is not None for key, value in row.items() if key.startswith(f"{alias}."))
-
-
-def _reading(table: RuleTable, side: Side, row: Mapping[str, Value], at: datetime) -> Reading:
-    source, declared = table.sources[side], table.reconcile or Reconcile()
-
-    def said(name: str | None) -> Value:
-        return row.get(f"{source.alias}.{name}") if name else None
-
-    assert table.hash is not None
-    hash_ = said(table.hash.onprem_field if side == "onprem" else table.hash.cloud_field)
-    version, number = said(source.event_time), said(declared.hash_version)
-    action = said(declared.action) if side == "onprem" else None
-    return Reading(
-        version=version if isinstance(version, datetime) else at,
-        partition=0,
-        offset=0,
-        hash=None if hash_ is None else str(hash_),
-        hash_version=number if isinstance(number, int) else None,
-        action=None if action is None else str(action),
-        read_at=at,
-    )

@@ -13,7 +13,7 @@ from headgate.reconcile.cassandra.rows import RowForm, RowReader
 from headgate.reconcile.cassandra.session import Cassandra, Column, Place, TableShape, failure_of
 from headgate.reconcile.cassandra.values import LAST, micros, plain
 from headgate.reconcile.repair.plan import Item
-from headgate.reconcile.repair.targets import timestamp
+from headgate.reconcile.repair.targets import write_timestamp
 from headgate.reconcile.rows import WholeRow
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -65,7 +65,9 @@ def test_a_write_time_beyond_the_calendar_is_its_end_and_no_version() -> None:
 
 def test_a_row_of_such_a_write_time_is_never_repaired_over() -> None:
     item = Item("a", "MISMATCH", "upsert", AT)
-    assert timestamp(item, WholeRow({}, AT, micros(NANOSECONDS)), AT + timedelta(days=1)) is None
+    assert (
+        write_timestamp(item, WholeRow({}, AT, micros(NANOSECONDS)), AT + timedelta(days=1)) is None
+    )
 
 
 def test_what_a_rows_values_break_is_no_time_out() -> None:

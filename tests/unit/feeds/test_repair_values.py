@@ -11,14 +11,14 @@ from uuid import UUID
 import pytest
 
 from headgate.reconcile.cassandra.session import Cassandra, Column, TableShape
+from headgate.reconcile.hasher.requests import zulu
 from headgate.reconcile.repair.plan import Item, Outcome
 from headgate.reconcile.repair.targets import (
     CassandraTarget,
     InexactError,
     column_value,
     micros,
-    timestamp,
-    zulu,
+    write_timestamp,
 )
 from headgate.reconcile.rows import CassandraRows, WholeRow
 
@@ -46,9 +46,9 @@ def test_the_timestamp_is_the_sources_version_or_just_after_what_stands_there_an
     version: datetime, written: datetime | None, stamp: datetime | None
 ) -> None:
     item = Item("1", "MISMATCH", "upsert", version)
-    found = timestamp(item, WholeRow({"col1": "x"}, AT - SECOND, written), NOW)
+    found = write_timestamp(item, WholeRow({"col1": "x"}, AT - SECOND, written), NOW)
     assert found == (None if stamp is None else micros(stamp))
-    assert timestamp(item, None, NOW) == micros(min(version, NOW))
+    assert write_timestamp(item, None, NOW) == micros(min(version, NOW))
 
 
 def test_values_become_those_of_the_column() -> None:

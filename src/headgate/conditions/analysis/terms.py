@@ -116,8 +116,6 @@ def _gaps(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 
 NULL_ALONE = Values((), null=True)
 ANYTHING = Values(((LOWEST, HIGHEST),), null=True)
-
-
 _NAN: Key = (1, 0.0)
 _LIMITS = {"INT": 31, "BIGINT": 63}
 _LEAST = {"length": 0, "instr": 0}

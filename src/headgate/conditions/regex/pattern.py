@@ -68,7 +68,7 @@ def _repeat(node: Repeat, flavour: Flavour) -> str:
     if isinstance(node.item, Chars):
         return text + _count(node)
     # Java would call itself once a round; Python does not, and its possessive repetitions give wrong
-    # answers up to 3.11.4. Where a round ends is certain (rounds.py), so both ask the same question.
+    # answers up to 3.11.4. Where a round ends is certain (`check_rounds`), so both ask the same question.
     possessive = "+" if node.most is None and flavour == "java" else ""
     return f"(?:{text}){_count(node)}{possessive}"
 

@@ -4,6 +4,7 @@ The key is the smallest combination of columns that is unique: searched in a sam
 against all. A choice that the user made is only checked.
 """
 
+# pyarrow ships no types and makes its compute functions at import, unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
@@ -40,10 +41,9 @@ from headgate.core.profiler.rows import (
     some_rows,
 )
 from headgate.core.profiler.scan import require_columns, scan, time_pattern, written_time
-from headgate.declarations.columns import RECORD_TIME, RESERVED_COLUMNS
+from headgate.declarations.columns import RECORD_TIME, RESERVED_COLUMNS, SILVER_OWN_NAMES
 from headgate.declarations.errors import suggestion
 from headgate.errors import UsageError
-from headgate.pipeline.compile.silver import OWN_NAMES
 
 _IDENTIFIER = re.compile(r"(^|_)(id|ids|key|uuid|guid|code|no|nr|num|number|ref|sku|isbn|iata)$")
 _MEASURE = re.compile(
@@ -52,13 +52,12 @@ _MEASURE = re.compile(
 )
 _PART_OF_DATE = re.compile(r"(^|_)(year|month|day|hour|minute|second|week|quarter)$")
 _OF_KIND = {"whole": 3, "text": 2, "time": 7, "date": 7, "decimal": 6, "boolean": 7, "real": 9}
-
-
+_RESERVED = frozenset(RESERVED_COLUMNS) | SILVER_OWN_NAMES
 # Measures and further times are unique by accident: they are asked last.
 UNLIKELY = 7
 
 
-def unlikeliness(column: ColumnProfile, event_time: str) -> tuple[int, int]:
+def key_unlikeliness(column: ColumnProfile, event_time: str) -> tuple[int, int]:
     """The lower the likelier; of equals, the one with more different values comes first."""
     name = snake_case(column.name)
     said = _OF_KIND.get(column.kind, 10)
@@ -75,9 +74,6 @@ def unlikeliness(column: ColumnProfile, event_time: str) -> tuple[int, int]:
     if column.distinct <= 1:
         said += 10
     return said, -column.distinct
-
-
-# pyarrow ships no types and makes its compute functions at import, unknown to the checker.
 
 
 TRIAL_ROWS = 50_000
@@ -130,7 +126,7 @@ def find_key(search: Search, event_time: str) -> Key:
     """The smallest, likeliest combination that is unique; where rows repeat, among the others."""
     columns = search.profile.columns
     doubts = {
-        at: unlikeliness(column, event_time)
+        at: key_unlikeliness(column, event_time)
         for at, column in enumerate(columns)
         if column.kind not in ("nested", "nothing")
     }
@@ -251,7 +247,7 @@ def choose_event_time(profile: Profile, given: str | None) -> tuple[str, tuple[s
     """The column chosen, or the record's own time; and the others, the likeliest first."""
     moments = sorted(
         (column for column in profile.columns if column.is_moment),
-        key=lambda column: _unlikeliness(column, profile.looked.rows),
+        key=lambda column: _event_time_unlikeliness(column, profile.looked.rows),
     )
     names = tuple(column.name for column in moments)
     chosen = given or next((c.name for c in moments if not _mostly_null(c, profile)), RECORD_TIME)
@@ -264,7 +260,7 @@ def _mostly_null(column: ColumnProfile, profile: Profile) -> bool:
     return 2 * column.nulls > profile.looked.rows
 
 
-def _unlikeliness(column: ColumnProfile, rows: int) -> tuple[bool, bool, int, float]:
+def _event_time_unlikeliness(column: ColumnProfile, rows: int) -> tuple[bool, bool, int, float]:
     """Often absent comes last, dates after times; then the name speaks, then how many are absent."""
     absent = column.nulls / max(1, rows)
     name = snake_case(column.name)
@@ -281,12 +277,6 @@ def _not_a_time(given: str, profile: Profile, names: tuple[str, ...]) -> UsageEr
         why=f"its values are {column.file_type}, and not all of them are times",
         fix=f"{others}; or --event-time {RECORD_TIME} for the time of the record",
     )
-
-
-# pyarrow ships no types, so what comes from it is unknown to the checker.
-
-
-_RESERVED = frozenset(RESERVED_COLUMNS) | OWN_NAMES
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 Memory is bounded: DuckDB spills to a temporary folder that is removed at the end.
 """
 
+# pyarrow ships no types, so what comes from it is unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyright: reportUnknownParameterType=false
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ import pyarrow.parquet as pq
 from headgate.core.kafka.arrow_json import is_long_decimal, is_nested, is_uuid, writer_of
 from headgate.core.profiler.model import Looked
 from headgate.errors import OperationError, SettingsError
-
-# pyarrow ships no types, so what comes from it is unknown to the checker.
-
 
 BATCH_ROWS = 32_768
 # A scan reads no more values than this, unless it is told otherwise: about half a minute's work.
@@ -199,9 +196,6 @@ def _nearby(file: Path) -> str:
     if found:
         return f"in that folder: {', '.join(found)}"
     return "`headgate feed sample` makes one"
-
-
-# pyarrow ships no types, so what comes from it is unknown to the checker.
 
 
 MEMORY = "1GB"

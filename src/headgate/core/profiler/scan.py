@@ -4,6 +4,7 @@ Text columns whose values are all times get the one Java pattern that reads them
 that no manifest can declare (odd names, bytes) is refused, all faults at once.
 """
 
+# pyarrow ships no types, so what comes from it is unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false
@@ -118,9 +119,6 @@ def _zone(clocks: list[TimeText]) -> str:
     return "XXX" if zoned and all(zoned) else "[XXX]" if any(zoned) else ""
 
 
-# pyarrow ships no types, so what comes from it is unknown to the checker.
-
-
 _TAKEN = frozenset(RESERVED_COLUMNS) | OWN_NAMES
 
 
@@ -219,9 +217,6 @@ def _python() -> str:
     """The interpreter that has pyarrow, as one types it here."""
     found, here = Path(sys.executable), Path.cwd()
     return str(found.relative_to(here) if found.is_relative_to(here) else found)
-
-
-# pyarrow ships no types, so what comes from it is unknown to the checker.
 
 
 FEW_VALUES = 20

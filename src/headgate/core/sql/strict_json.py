@@ -8,7 +8,6 @@ columns `_extra` (undeclared fields) and `_missing` (absent ones); elsewhere bot
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Collection, Iterable, Mapping
 
 from headgate.conditions.literals import spark_identifier, spark_literal
@@ -22,7 +21,6 @@ from headgate.core.sql.fragments import (
 )
 from headgate.declarations.columns import Column, Records
 from headgate.declarations.types import STRING, SqlType
-from headgate.pipeline.spec import Dataset
 
 EXTRA, MISSING = "_extra", "_missing"
 # What a field's deviation begins with where fields are named: unknown, missing, of another type.
@@ -35,17 +33,6 @@ _COMMENTS = {
     EXTRA: "Fields that are no columns, as a JSON object",
     MISSING: "Declared fields that the record lacks, as a JSON list",
 }
-
-
-def notes(dataset: Dataset, evolved: Collection[str]) -> list[str]:
-    """What the header says of fields that are not declared."""
-    said = {
-        "evolve": f"Fields that are no columns are kept in {EXTRA}; the engine makes columns of them.",
-        "freeze": f"Fields that are no columns are kept in {EXTRA}, and the columns stay as they are.",
-        "quarantine": "A record with an unknown field or without a declared one is refused.",
-    }
-    came = textwrap.wrap(f"Columns that the topic brought: {', '.join(evolved)}.", 96)
-    return [f"Contract {dataset.contract}: {said[dataset.contract]}", *(came if evolved else ())]
 
 
 def own_columns(dataset: Records) -> tuple[str, ...]:

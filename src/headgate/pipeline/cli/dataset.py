@@ -1,4 +1,4 @@
-"""`headgate dataset`: list, build, show and drift, and the verbs of the other modules."""
+"""`headgate dataset`: the group of its verbs, and list, build, show and drift."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from headgate.config.settings import Settings
     from headgate.pipeline.build import Build
     from headgate.pipeline.drift_report import Deviation, DriftReport
+
+_CONF = "build/conf/spark-defaults.conf"
 
 
 @click.command()
@@ -231,9 +233,6 @@ def _tell(plan: Build, refreshed: bool) -> None:
         console.say(
             f"{plan.missing_jars} jars that {_CONF} names come with the engine's first start"
         )
-
-
-_CONF = "build/conf/spark-defaults.conf"
 
 
 def _titled(file: ShownFile) -> str:

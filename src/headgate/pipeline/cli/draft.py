@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headgate.errors import UsageError, count_of
+from headgate.errors import DeclarationError, UsageError, count_of
 from headgate.terminal.console import Parts, console
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ class DraftFiles:
         """Two datasets must not share a topic or a table."""
         from headgate.core.sql.script import PLACEHOLDERS
         from headgate.declarations.project import available_datasets, find_dataset
-        from headgate.errors import DeclarationError
         from headgate.pipeline.loader import load_dataset
 
         own = _places(drafted)

@@ -112,7 +112,7 @@ def generate(
       headgate feed generate --file data/small.parquet
     """
     from headgate.config.settings import load_settings
-    from headgate.pipeline.generator import send as generator
+    from headgate.pipeline.generator import send
 
     settings = load_settings()
     chosen = mode or ("realtime" if rate else settings.generator_mode)
@@ -125,7 +125,7 @@ def generate(
         max_events=settings.max_events if max_events is None else max_events,
     )
     with watching(f"events to {plan.dataset.value.topic}") as watcher:
-        generated = generator.generate(plan, watcher)
+        generated = send.generate(plan, watcher)
     console.data(generated, generated.summary())
 
 

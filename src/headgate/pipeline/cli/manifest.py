@@ -42,7 +42,6 @@ def check(name: str | None) -> None:
     """
     from headgate.config.settings import load_settings
     from headgate.declarations.project import available_datasets, find_dataset
-    from headgate.errors import DeclarationError
 
     settings = load_settings()
     names = (name,) if name else available_datasets(settings.root)
@@ -76,8 +75,6 @@ def _faults(settings: Settings, name: str) -> Iterator[Fault]:
 
 
 def _refused(root: Path, attempt: Callable[[], object]) -> tuple[Fault, ...]:
-    from headgate.errors import DeclarationError
-
     try:
         with faults_below(root):
             attempt()
@@ -96,7 +93,6 @@ def _tell_conflicts(root: Path, name: str) -> None:
 def _tell_copied_sample(settings: Settings, name: str) -> None:
     """A sample that lacks the manifest's columns came along when the folder was copied."""
     from headgate.declarations.project import find_dataset
-    from headgate.errors import DeclarationError
     from headgate.pipeline.generator.declaration import SAMPLE, load_sample
     from headgate.pipeline.loader import load_dataset
 

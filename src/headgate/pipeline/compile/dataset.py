@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,17 +18,29 @@ import jinja2
 from headgate.conditions.grammar import ExprError
 from headgate.conditions.parser import parse_condition, parse_value
 from headgate.core.sql import fragments
-from headgate.core.sql import strict_json as bronze
-from headgate.core.sql import strict_json as drift
 from headgate.core.sql.script import Template
-from headgate.declarations.columns import Column
+from headgate.core.sql.strict_json import (
+    EXTRA,
+    OWN_NAMES,
+    added_columns,
+    bronze_columns,
+    bronze_properties,
+    read_record,
+)
+from headgate.declarations.columns import SILVER_OWN_NAMES, Column
 from headgate.declarations.errors import Declared
 from headgate.errors import DeclarationError, Fault
-from headgate.pipeline.compile import dbt_files as staging
 from headgate.pipeline.compile import silver
-from headgate.pipeline.compile import silver as backfill
+from headgate.pipeline.compile.dbt_files import staging_columns, staging_file, staging_source
 from headgate.pipeline.compile.templates import seal
 from headgate.pipeline.spec import Dataset
+
+BRONZE_BATCH = "05_bronze_batch.sql"
+SILVER = "06_silver.sql"
+SILVER_INCREMENTAL = "06_silver_incremental.sql"
+SILVER_BACKFILL = "06_silver_backfill.sql"
+BRONZE_STREAMING = "07_bronze_streaming.sql"
+TRIGGER = "Trigger: a batch every 10 seconds, from the earliest offset, until the job is stopped."
 
 
 def check_dataset(declared: Declared[Dataset]) -> None:
@@ -59,7 +72,7 @@ def _name_faults(declared: Declared[Dataset]) -> list[Fault]:
     faults = [
         declared.fault(f"columns[{i}].name", f"`{c.name}` is taken", why, "Leave the column out.")
         for i, c in enumerate(dataset.columns)
-        if c.name.lower() in bronze.OWN_NAMES
+        if c.name.lower() in OWN_NAMES
     ]
     named = {f"columns[{i}].silver_name": c.silver_name for i, c in enumerate(dataset.columns)}
     named["surrogate_key_name"] = dataset.surrogate_key_name
@@ -67,17 +80,9 @@ def _name_faults(declared: Declared[Dataset]) -> list[Fault]:
     faults += [
         declared.fault(pointer, f"`{name}` is taken", why, "Choose another name in silver.")
         for pointer, name in named.items()
-        if name.lower() in silver.OWN_NAMES
+        if name.lower() in SILVER_OWN_NAMES
     ]
     return faults
-
-
-BRONZE_BATCH = "05_bronze_batch.sql"
-SILVER = "06_silver.sql"
-SILVER_INCREMENTAL = "06_silver_incremental.sql"
-SILVER_BACKFILL = "06_silver_backfill.sql"
-BRONZE_STREAMING = "07_bronze_streaming.sql"
-TRIGGER = "Trigger: a batch every 10 seconds, from the earliest offset, until the job is stopped."
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ def compile_dataset(
     revision = revision_of(dataset)
     lay_out = _layouter(layouts, _pieces(dataset, revision))
     files = {**_bronze_files(dataset), **_silver_files(dataset)}
-    model = staging.staging_file(dataset)
+    model = staging_file(dataset)
     head = fragments.header(f"Every row of {dataset.silver_table}.", manifest, revision)
     return CompiledDataset(
         dataset=dataset,
@@ -161,7 +166,7 @@ def _made(
 def _bronze_files(dataset: Dataset, evolved: Sequence[Column] = ()) -> dict[str, Layout]:
     name, raw = dataset.name, dataset.bronze_table
     once = "Run alone, it reads the topic from its start to its current end, and appends."
-    contract = drift.notes(dataset, [column.name for column in evolved])
+    contract = _contract_notes(dataset, [column.name for column in evolved])
     return {
         BRONZE_BATCH: Layout(
             "bronze.sql.j2", f"Bronze of {name}: topic {dataset.topic} → {raw}.", (*contract, once)
@@ -172,6 +177,17 @@ def _bronze_files(dataset: Dataset, evolved: Sequence[Column] = ()) -> dict[str,
             (TRIGGER, *contract, once),
         ),
     }
+
+
+def _contract_notes(dataset: Dataset, evolved: Sequence[str]) -> list[str]:
+    """What the header says of fields that are not declared."""
+    said = {
+        "evolve": f"Fields that are no columns are kept in {EXTRA}; the engine makes columns of them.",
+        "freeze": f"Fields that are no columns are kept in {EXTRA}, and the columns stay as they are.",
+        "quarantine": "A record with an unknown field or without a declared one is refused.",
+    }
+    came = textwrap.wrap(f"Columns that the topic brought: {', '.join(evolved)}.", 96)
+    return [f"Contract {dataset.contract}: {said[dataset.contract]}", *(came if evolved else ())]
 
 
 def _silver_files(dataset: Dataset) -> dict[str, Layout]:
@@ -193,7 +209,7 @@ def _silver_files(dataset: Dataset) -> dict[str, Layout]:
             "backfill.sql.j2",
             f"Silver of {name} for some dates: {raw} → {clean}.",
             ("Run alone, it makes the rows of every date anew; rows without a date stay.",),
-            backfill.backfill(dataset),
+            silver.backfill(dataset),
         ),
     }
 
@@ -212,10 +228,10 @@ def _pieces(dataset: Dataset, revision: str, evolved: Sequence[Column] = ()) -> 
         "dead_letter_table": fragments.dead_letter_table(),
         "bronze_table": fragments.table_name(dataset.bronze_table),
         "bronze_namespace": fragments.namespace(dataset.bronze_table),
-        "bronze_columns": bronze.bronze_columns(wide),
-        "bronze_properties": bronze.bronze_properties(wide),
-        "read_record": bronze.read_record(wide, names),
-        "added_columns": bronze.added_columns(wide),
+        "bronze_columns": bronze_columns(wide),
+        "bronze_properties": bronze_properties(wide),
+        "read_record": read_record(wide, names),
+        "added_columns": added_columns(wide),
         "silver_table": fragments.table_name(dataset.silver_table),
         "silver_namespace": fragments.namespace(dataset.silver_table),
         "silver_columns": silver.silver_columns(dataset),
@@ -223,10 +239,10 @@ def _pieces(dataset: Dataset, revision: str, evolved: Sequence[Column] = ()) -> 
         "silver_names": fragments.lines(silver.silver_names(dataset)),
         "partition_column": silver.partition_column(dataset),
         "key_list": silver.key_list(dataset),
-        "dated": backfill.dated(dataset),
+        "dated": silver.dated(dataset),
         "keep": silver.keep(dataset),
-        "staging_columns": staging.staging_columns(dataset),
-        "staging_source": staging.staging_source(dataset),
+        "staging_columns": staging_columns(dataset),
+        "staging_source": staging_source(dataset),
     }
 
 

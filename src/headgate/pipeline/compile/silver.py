@@ -42,8 +42,6 @@ CLUSTERED_WRITES = {
     "write.merge.distribution-mode": "hash",
     "write.spark.fanout.enabled": "false",
 }
-# Names of the views' own columns: a silver column cannot have them.
-OWN_NAMES = frozenset({"outcome", "_rank", "_rows"})
 _ORDER = "struct({0}.kafka_timestamp, {0}.kafka_partition, {0}.kafka_offset)"
 
 

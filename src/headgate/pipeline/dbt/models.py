@@ -207,7 +207,7 @@ class _DependsOn(_Frozen):
     nodes: tuple[str, ...] = ()
 
 
-class _Node(_Frozen):
+class _ManifestNode(_Frozen):
     name: str
     resource_type: str
     tags: tuple[str, ...] = ()
@@ -229,7 +229,7 @@ class _Source(_Frozen):
 class Manifest(_Frozen):
     """dbt's manifest.json."""
 
-    nodes: Mapping[str, _Node]
+    nodes: Mapping[str, _ManifestNode]
     sources: Mapping[str, _Source] = {}
 
     def outside(self, scope: Scope) -> Outside:
@@ -306,7 +306,7 @@ def _tested(results: RunResults, manifest: Manifest) -> frozenset[str]:
     return frozenset(manifest.nodes[i].name for i in ids if i in manifest.nodes)
 
 
-def _place(item: tuple[str, _Node]) -> tuple[str, str]:
+def _place(item: tuple[str, _ManifestNode]) -> tuple[str, str]:
     return item[1].schema_name, item[1].name
 
 

@@ -5,10 +5,10 @@ with the rows of a smaller one. Written as a Parquet file with a sidecar of the 
 the JSON lines that the generator would send.
 """
 
+# pyarrow ships no types, so what comes from it is unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -181,9 +181,6 @@ _DRAWS: Mapping[str, Callable[[Any, Stream, int, Made], Array]] = {  # each form
 }
 
 
-# pyarrow ships no types, so what comes from it is unknown to the checker.
-
-
 BLOCK_ROWS = 8_192
 # What a row was made as; the n-th planting is PLANTED + n.
 CLEAN, DUPLICATE, PLANTED = 0, 1, 2
@@ -300,9 +297,6 @@ class SampleMaker:
             made[name] = made[name] + where * (days * SECONDS_A_DAY * MICROSECONDS)
 
 
-# pyarrow ships no types, so what comes from it is unknown to the checker.
-
-
 BLOCKS_A_ROW_GROUP = 16
 
 
@@ -392,9 +386,6 @@ def _write_blocks(
 def _writer(file: Path, schema: pa.Schema) -> pq.ParquetWriter:
     """Nothing of the machine or the moment goes into the file: same rows, same bytes."""
     return pq.ParquetWriter(file, schema, compression="zstd", version="2.6", store_schema=False)
-
-
-# pyarrow ships no types, so what comes from it is unknown to the checker.
 
 
 def sample_lines(sample: Sample, seed: int, rows: int) -> list[bytes]:

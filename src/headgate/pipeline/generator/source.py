@@ -3,6 +3,7 @@
 All differences are raised at once. A refused row goes out in the envelope {error, row, timestamp}.
 """
 
+# pyarrow ships no types, so what comes from it is unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false
@@ -25,6 +26,7 @@ from headgate.errors import DeclarationError, Fault, OperationError
 from headgate.pipeline.spec import Dataset
 
 Row = dict[str, object]
+_Tests = tuple[Callable[[pa.DataType], bool], ...]
 
 
 class _Validator(Protocol):
@@ -91,9 +93,6 @@ def _compiled(file: Path) -> _Validator:
     except ValueError as error:  # jsonschema-rs says so of a schema that is none
         what, fix = f"this is not a JSON Schema: {error}".partition("\n")[0], "Correct it."
     raise DeclarationError([Fault(str(file), None, "(whole file)", what, fix)])
-
-
-# pyarrow ships no types, so what comes from it is unknown to the checker.
 
 
 class ParquetSource:
@@ -190,7 +189,6 @@ def _is_number(kind: pa.DataType) -> bool:
     return pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and not is_long_decimal(kind))
 
 
-_Tests = tuple[Callable[[pa.DataType], bool], ...]
 _WHOLE = _of_values(pa.types.is_integer, pa.types.is_duration)
 _NUMBER = (*_WHOLE, *_of_values(_is_number))
 _TEXT = _of_values(written_as_text)

@@ -174,11 +174,11 @@ def rules_notebook(table: str, form: str, out: Path | None) -> None:
       headgate rules notebook business --form sql
     """
     from headgate.config.settings import load_settings
-    from headgate.quality import notebook as notebooks
+    from headgate.quality.notebook import SUFFIXES
 
     settings = load_settings()
-    chosen = cast("notebooks.Form", form)
-    end = notebooks.SUFFIXES[chosen]
+    chosen = cast("Form", form)
+    end = SUFFIXES[chosen]
     target = out or settings.root / "notebooks" / f"{table}{end}"
     target.parent.mkdir(parents=True, exist_ok=True)
     files: list[str] = []

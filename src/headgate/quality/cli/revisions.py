@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headgate.terminal.console import console
-from headgate.terminal.project import open_store
+from headgate.terminal.project import below, faults_below, open_store
 from headgate.terminal.runs import EngineWatch
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def _explained(table: str | None) -> list[Explained]:
     from headgate.quality.cli.check import load_judged_file
     from headgate.quality.explain import explained, read_counts
     from headgate.quality.spec.loader import find_table, rule_files
-    from headgate.terminal.project import below, faults_below
 
     settings = load_settings()
     files = (find_table(settings.root, table),) if table else rule_files(settings.root)
@@ -123,7 +122,6 @@ def rules_diff(old: str, new: str, table: str | None, last: int, file: Path | No
     from headgate.core.ledger.ops_store import OpsStore
     from headgate.quality.diff.changes import diff_text
     from headgate.quality.diff.revisions import Finder
-    from headgate.terminal.project import faults_below
 
     settings = load_settings()
     with faults_below(settings.root), OpsStore.open(settings.ops_store_url) as store:

@@ -13,6 +13,7 @@ from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
+    from headgate.declarations.project import DatasetDefaults
     from headgate.quality.suggest.proposals import Suggested, Suggestion
     from headgate.quality.suggest.survey import RuleWishes
 
@@ -135,19 +136,18 @@ def _wishes(settings: Settings, given: _Given) -> RuleWishes:
 
 def _of_dataset(settings: Settings, given: _Given) -> RuleWishes:
     """What the manifest says of its topic, key and event time holds for its rules too."""
+    from headgate.app import DATASET_DEFAULTS, load
     from headgate.core.profiler.model import snake_case
-    from headgate.declarations.project import find_dataset
-    from headgate.pipeline.loader import load_dataset
     from headgate.quality.suggest.survey import RuleWishes
 
     name = given.dataset or active_dataset(settings)
-    dataset = load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
+    dataset: DatasetDefaults = load(DATASET_DEFAULTS)(settings, name)
     return RuleWishes(
         table=_free(settings, given.name or snake_case(name), chosen=given.name is not None),
         file=given.file or _data_file(settings, name),
         topic=given.topic or dataset.topic,
         dlq_topic=None if given.topic else dataset.dlq_topic,
-        key=given.key or tuple(dataset.dedup_key),
+        key=given.key or dataset.dedup_key,
         pk=None if given.key else dataset.key_field,
         event_time=given.event_time or dataset.event_ts_col,
         sensitive=given.sensitive,

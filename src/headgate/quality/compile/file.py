@@ -17,7 +17,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from headgate import __version__
-from headgate.conditions.literals import spark_identifier
 from headgate.core.sql.fragments import QUOTED, comment, fold_lines
 from headgate.core.sql.script import Script, Section, Sections, nested, statement, view
 from headgate.quality.compile.resolve import JudgedRule, JudgedTable
@@ -36,37 +35,30 @@ from headgate.quality.compile.windows import (
     metrics_sections,
     partials_statements,
 )
+from headgate.quality.pairs import pair_support
 from headgate.quality.spec.rule_set import RuleSet, RuleSource
-from headgate.reconcile.compile.file import reconcile_sections
-from headgate.reconcile.compile.states import merged_query
 
 _VIEW = re.compile(r"CREATE OR REPLACE TEMPORARY VIEW (?P<name>\S+) AS\n(?P<query>.*)", re.DOTALL)
 _NOW = "current_timestamp()"
+_STEP_MARK = "-- step:"
+_RULE_SET = TypeAdapter(RuleSet)
+CLOCK = """-- Every "now" of this file; a job sets it to the time of its batch.
+DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();"""
+# What a job tells its statements of a batch: the revision that judges, the offsets, which windows are closed.
+_ENGINE_CLOCK = """-- Of the batch: the revision that judges it, its offsets as JSON, and up to when windows are closed.
+-- step: clock
+DECLARE OR REPLACE VARIABLE batch_revision STRING;
+DECLARE OR REPLACE VARIABLE batch_range STRING;
+DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP;"""
 
 
 def quality_views(names: Names, script: Script) -> list[str]:
     """Results, metrics and, where there are any, aggregates of a rule table with one source."""
     statements = [
         f"CREATE OR REPLACE VIEW {VIEWS}.{names.results} AS\nSELECT * FROM {names.results_table}",
-        permanent_view(script, names.metrics, {names.counts: _counts(names)}),
+        permanent_view(script, names.metrics, {names.counts: counts_query(names)}),
     ]
     return [*statements, *script.named("reading")]
-
-
-def reconcile_views(names: Names, script: Script, more: str | None = None) -> list[str]:
-    """Verdicts of now, changes, keys by status and metrics of a pair; `more` is another view of the file."""
-    states = {names.states: _states(names)}
-    statements = [
-        permanent_view(script, names.results, states),
-        _audit(names),
-        f"""CREATE OR REPLACE VIEW {VIEWS}.{names.status} AS
-SELECT dq_status, rollup, count(*) AS cnt
-FROM {VIEWS}.{names.results}
-GROUP BY dq_status, rollup""",
-        permanent_view(script, names.metrics, {names.counts: _counts(names)}),
-    ]
-    others = [permanent_view(script, spark_identifier(more), states)] if more else []
-    return [*statements, *others]
 
 
 def permanent_view(script: Script, name: str, given: Mapping[str, str]) -> str:
@@ -102,48 +94,11 @@ def _needed(name: str, queries: Mapping[str, str], bottom: frozenset[str]) -> se
     return direct.union(*below)
 
 
-def _counts(names: Names) -> str:
+def counts_query(names: Names) -> str:
+    """Counts by window, rule and severity, as the view of counts has them, from all partials."""
     return f"""SELECT window_start, name, severity, n
 FROM {names.partials_table}
 WHERE kind IN ('rows', 'rule')"""
-
-
-def _states(names: Names) -> str:
-    """The state of each key of the table; settled at the end of an input if nothing has come since."""
-    merged = merged_query(names.states_table, "max(batch_time) AS written_at")
-    ended = (
-        f"SELECT max(processing_time) FROM {names.results_table} WHERE settled_by = 'end_of_input'"
-    )
-    return f"""SELECT
-  *,
-  TRUE AS whole,
-  coalesce(written_at <= ({ended}), FALSE) AS ended,
-  current_timestamp() AS judged_at,
-  'now' AS origin
-FROM {nested(merged)}"""
-
-
-def _audit(names: Names) -> str:
-    """What is told of a key twice in a row is no change; what comes back after another is one."""
-    order = "processing_time, onprem_version, cloud_version, settled"
-    told = f"""SELECT *, lag(id) OVER (PARTITION BY pk ORDER BY {order}) AS _before
-FROM {names.results_table}"""
-    return f"""CREATE OR REPLACE VIEW {VIEWS}.{names.audit} AS
-SELECT * EXCEPT (_before)
-FROM {nested(told)}
-WHERE NOT id <=> _before"""
-
-
-MARK = "-- step:"
-_RULE_SET = TypeAdapter(RuleSet)
-CLOCK = """-- Every "now" of this file; a job sets it to the time of its batch.
-DECLARE OR REPLACE VARIABLE batch_time TIMESTAMP DEFAULT current_timestamp();"""
-# What a job tells its statements of a batch: the revision that judges, the offsets, which windows are closed.
-ENGINE_CLOCK = """-- Of the batch: the revision that judges it, its offsets as JSON, and up to when windows are closed.
--- step: clock
-DECLARE OR REPLACE VARIABLE batch_revision STRING;
-DECLARE OR REPLACE VARIABLE batch_range STRING;
-DECLARE OR REPLACE VARIABLE closed_before TIMESTAMP;"""
 
 
 @dataclass(frozen=True)
@@ -188,14 +143,17 @@ def revision_of(judged: JudgedTable, statements: Sequence[str]) -> str:
 def _without_comments(text: str) -> str:
     """The marks of steps are comments, and yet the engine goes by them."""
     lines = text.split("\n")
-    return "\n".join(line for line in lines if not line.startswith("--") or line.startswith(MARK))
+    return "\n".join(
+        line for line in lines if not line.startswith("--") or line.startswith(_STEP_MARK)
+    )
 
 
 def compile_table(judged: JudgedTable, file: str) -> CompiledRules:
     """The table's SQL files; `file` is the rule set's, for the header."""
     names = names_of(judged.table)
-    sections = reconcile_sections(judged) if judged.table.is_pair else _quality_sections(judged)
-    views = [replace_folded(section) for section in sections.views]
+    is_pair = judged.table.is_pair
+    sections = pair_support().file_sections(judged) if is_pair else _quality_sections(judged)
+    views = [_fold_section(section) for section in sections.views]
     engine = [fold_lines(sql) for sql in sections.engine]
     statements = [sql for section in views for sql in section.statements]
     revision = revision_of(judged, (CLOCK, *statements, *engine))
@@ -204,14 +162,14 @@ def compile_table(judged: JudgedTable, file: str) -> CompiledRules:
         revision=revision,
         file=FILE,
         text=_text(judged, file, revision, views),
-        engine="\n\n".join([_engine_header(judged, file, revision), ENGINE_CLOCK, *engine]) + "\n",
+        engine="\n\n".join([_engine_header(judged, file, revision), _ENGINE_CLOCK, *engine]) + "\n",
         rules=all_rules(judged),
         names=names,
         has_keys=has_key_table(judged),
     )
 
 
-def replace_folded(section: Section) -> Section:
+def _fold_section(section: Section) -> Section:
     return Section(section.title, [fold_lines(sql) for sql in section.statements])
 
 

@@ -20,8 +20,7 @@ from headgate.conditions.describe import describe_condition, listed
 from headgate.conditions.grammar import ExprError
 from headgate.declarations.document import WHOLE_FILE
 from headgate.declarations.errors import Declared
-from headgate.declarations.types import SqlType
-from headgate.declarations.types import in_words as duration_words
+from headgate.declarations.types import SqlType, in_words
 from headgate.errors import DeclarationError, Fault
 from headgate.quality.compile.columns import RuleColumns
 from headgate.quality.compile.typed_rules import (
@@ -32,7 +31,7 @@ from headgate.quality.compile.typed_rules import (
     checked_aggregate,
     idle_limits,
 )
-from headgate.quality.spec.loader import Reading, read_rules
+from headgate.quality.spec.loader import Reading, find_table, load_rules, read_rules
 from headgate.quality.spec.rule_set import (
     HORIZON,
     Aggregate,
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from headgate.config.settings import Settings
 
 
-CLEAN = "VALID"
+VALID = "VALID"
 MATCH = "MATCH"
 
 
@@ -88,7 +87,7 @@ class JudgedTable:
 
     @property
     def clean_status(self) -> str:
-        return MATCH if self.table.is_pair else CLEAN
+        return MATCH if self.table.is_pair else VALID
 
 
 # What `schema` reads is no field: names of fields that lack or were not declared, where there are any.
@@ -100,7 +99,7 @@ def rule_words(rule: JudgedRule) -> str:
     """What makes a row bad, in words."""
     if rule.unique is not None:
         fields = listed(list(rule.unique.fields))
-        return f"{fields} came before within {duration_words(rule.unique.horizon).lower()}"
+        return f"{fields} came before within {in_words(rule.unique.horizon).lower()}"
     if rule.condition is None:
         return rule.reason
     return _PSEUDO.sub(_field_words, describe_condition(rule.condition))
@@ -180,7 +179,7 @@ class Judging:
     def _rule(self, columns: RuleColumns, pointer: str, rule: Rule) -> JudgedRule | None:
         if rule.when is not None:
             condition = self._text(columns, f"{pointer}.when", rule.when)
-            return condition and _judged(columns.table, rule, condition)
+            return condition and _resolved(columns.table, rule, condition)
         misfit = _misfit(columns.table, rule)
         if misfit:
             fix = "Leave the rule out for this table."
@@ -190,7 +189,7 @@ class Judging:
         made = _unique(lowering) if rule.type == "unique" else lowering.condition()
         for key, fault in lowering.faults:
             self._refuse(f"{pointer}.{key}", fault.what, fault.why, fault.fix, fault.position)
-        return None if made is None or lowering.faults else _judged(columns.table, rule, made)
+        return None if made is None or lowering.faults else _resolved(columns.table, rule, made)
 
     def _text(self, columns: RuleColumns, pointer: str, text: str) -> Expr | None:
         """The condition that `text` is; None after its faults were noted."""
@@ -232,7 +231,7 @@ def _unique(lowering: Lowering) -> Unique:
     return Unique(names, lowering.rule.horizon or HORIZON)
 
 
-def _judged(table: RuleTable, rule: Rule, made: Expr | Unique) -> JudgedRule:
+def _resolved(table: RuleTable, rule: Rule, made: Expr | Unique) -> JudgedRule:
     emit = rule.emit
     severity = emit.severity if emit else rule.severity or "ERROR"
     return JudgedRule(
@@ -307,8 +306,6 @@ def _in_order(faults: Sequence[Fault]) -> list[Fault]:
 
 def open_rules(settings: Settings, table: str) -> JudgedTable:
     """The rule table of that name, judged."""
-    from headgate.quality.spec.loader import find_table, load_rules
-
     file = find_table(settings.root, table)
     rules = load_rules(file, settings.topics_of(file.stem))
     return judged_table(rules, rules.value.table(table))

@@ -24,8 +24,7 @@ from headgate.core.sql.fragments import (
     split_literals,
 )
 from headgate.core.sql.script import case, nested, select, statement, view
-from headgate.quality.compile.resolve import CLEAN as VALID
-from headgate.quality.compile.resolve import JudgedRule, JudgedTable
+from headgate.quality.compile.resolve import VALID, JudgedRule, JudgedTable
 from headgate.quality.compile.source import (
     BYTES,
     MASKED,
@@ -44,9 +43,8 @@ from headgate.quality.compile.unique import (
     unique_rules,
     unique_statements,
 )
-from headgate.reconcile.decision_table import statuses
+from headgate.quality.pairs import pair_support
 
-PREFIX = "verdict_"
 _ONE_LINE = 100
 
 
@@ -93,25 +91,7 @@ def _render_rule(rule: VerdictRow, at: int) -> str:
 
 def all_rules(judged: JudgedTable) -> tuple[JudgedRule, ...]:
     """The rules in their order, and behind them the verdicts where there are two sources."""
-    return (*judged.rules, *(settled_rules() if judged.table.is_pair else ()))
-
-
-def settled_rules() -> tuple[JudgedRule, ...]:
-    """Every verdict that a key can end with, as if it were a rule: so they are counted as rules are."""
-    return tuple(_rule(status) for status, said in statuses().items() if said.metric)
-
-
-def _rule(status: str) -> JudgedRule:
-    """As the decision table says it: status, reason, metric and severity stand there alone."""
-    said = statuses()[status]
-    return JudgedRule(
-        name=PREFIX + status.lower(),
-        reason=said.reason,
-        status=status,
-        metric=said.metric or status.lower(),
-        severity=said.severity or "INFO",
-        on_fail="keep",
-    )
+    return (*judged.rules, *(pair_support().verdict_rules() if judged.table.is_pair else ()))
 
 
 ACTION, UPSERT = "action", "UPSERT"

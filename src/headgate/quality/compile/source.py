@@ -13,10 +13,9 @@ from datetime import timedelta
 
 from headgate.conditions.ast import columns_of
 from headgate.conditions.literals import spark_column, spark_identifier, spark_literal
-from headgate.core.sql import strict_json as bronze
-from headgate.core.sql import strict_json as drift
 from headgate.core.sql.fragments import branch, call, filled, hanging, table_name, tried_of_any
 from headgate.core.sql.script import nested, select, statement, view
+from headgate.core.sql.strict_json import EXTRA, MISSING, REASONS, read_record
 from headgate.declarations.columns import Column
 from headgate.declarations.types import STRING, SqlType
 from headgate.quality.compile.resolve import JudgedTable
@@ -108,7 +107,7 @@ def sources_of(judged: JudgedTable) -> tuple[Source, ...]:
             declared=source,
             pk=judged.table.pk,
             types=_types(judged, source, f"{source.alias}." if pair else ""),
-            tells_fields=bool(used & {drift.EXTRA, drift.MISSING}),
+            tells_fields=bool(used & {EXTRA, MISSING}),
             hidden=frozenset(source.sensitive),
         )
         for source in judged.table.sources.values()
@@ -196,7 +195,7 @@ def unlike_words(source: Source) -> str:
         call("IF", [unlike, spark_literal(f"{name} is no {source.types[name]}"), "NULL"])
         for name, unlike in _unlike(source).items()
     ]
-    return call("concat_ws", ["'; '", spark_literal(bronze.REASONS[WRONG_TYPE]), *said])
+    return call("concat_ws", ["'; '", spark_literal(REASONS[WRONG_TYPE]), *said])
 
 
 def _table_rows(source: Source) -> str:
@@ -214,7 +213,7 @@ def _read(source: Source) -> str:
         [
             "topic AS kafka_topic, partition AS kafka_partition, offset AS kafka_offset",
             "timestamp AS kafka_timestamp, key AS kafka_key, value AS kafka_value, headers AS kafka_headers",
-            f"{bronze.read_record(source.records, more=_read_options(source))} AS record",
+            f"{read_record(source.records, more=_read_options(source))} AS record",
         ],
         f"FROM {source.names.bound}",
         *(() if source.reads_tombstones else ("WHERE value IS NOT NULL",)),
@@ -268,7 +267,7 @@ def _tombstones(source: Source) -> list[str]:
 
 
 def _rows(source: Source) -> str:
-    drifted = [] if source.tells_fields else [drift.EXTRA, drift.MISSING]
+    drifted = [] if source.tells_fields else [EXTRA, MISSING]
     unused = ", ".join(("_reason_code", "_reason", "_drift", *drifted, *BYTES))
     columns = [f"* EXCEPT ({unused})"]
     if source.root is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TypeVar, get_args
 
-from headgate.conditions import builder as build
+from headgate.conditions import builder
 from headgate.conditions.ast import Column, Compare, Comparison, Expr, Literal
 from headgate.conditions.functions import call
 from headgate.conditions.grammar import ExprError, ExprFault
@@ -75,16 +75,16 @@ class Lowering:
     def bad(self, *parts: Expr, of: Iterable[Column]) -> Expr:
         """One of the parts holds, or, where the rule says so, one of the columns is NULL."""
         nulls = (
-            [build.is_null(column) for column in of] if self.rule.null_handling == "fail" else []
+            [builder.is_null(column) for column in of] if self.rule.null_handling == "fail" else []
         )
-        return build.disjunction((*parts, *nulls))
+        return builder.disjunction((*parts, *nulls))
 
 
 def _required(low: Lowering) -> Expr | None:
     columns = low.fields()
     if low.faults:
         return None
-    return build.disjunction([build.is_null(column) for column in columns])
+    return builder.disjunction([builder.is_null(column) for column in columns])
 
 
 def _range(low: Lowering) -> Expr | None:
@@ -103,7 +103,7 @@ def _range(low: Lowering) -> Expr | None:
 
 
 def _beyond(low: Lowering, column: Column, key: str, sign: Comparison, limit: Limit) -> Expr | None:
-    return low.attempt(key, lambda: build.compare(sign, column, constant(limit)))
+    return low.attempt(key, lambda: builder.compare(sign, column, constant(limit)))
 
 
 def _in_order(parts: list[Expr]) -> bool:
@@ -123,7 +123,7 @@ def _regex(low: Lowering) -> Expr | None:
     matched = low.attempt(
         "pattern", lambda: call("regexp_like", (column, Literal(pattern, STRING)))
     )
-    return None if matched is None else low.bad(build.negation(matched), of=[column])
+    return None if matched is None else low.bad(builder.negation(matched), of=[column])
 
 
 def _freshness(low: Lowering) -> Expr | None:
@@ -144,8 +144,8 @@ def _freshness(low: Lowering) -> Expr | None:
 
 
 def _older(columns: RuleColumns, column: Column, seconds: int) -> Expr:
-    now = build.batch_time(columns.types)
-    return build.compare(">", call("seconds_between", (now, column)), constant(seconds))
+    now = builder.batch_time(columns.types)
+    return builder.compare(">", call("seconds_between", (now, column)), constant(seconds))
 
 
 def _cross_field(low: Lowering) -> Expr | None:
@@ -153,8 +153,8 @@ def _cross_field(low: Lowering) -> Expr | None:
     sign = next(s for s in get_args(Comparison) if s == operator(low.rule.op or ""))
     if left is None or right is None:
         return None
-    good = low.attempt("right", lambda: build.compare(sign, left, right))
-    return None if good is None else low.bad(build.negation(good), of=[left, right])
+    good = low.attempt("right", lambda: builder.compare(sign, left, right))
+    return None if good is None else low.bad(builder.negation(good), of=[left, right])
 
 
 def _listed(low: Lowering) -> tuple[Column, Expr] | None:
@@ -162,13 +162,13 @@ def _listed(low: Lowering) -> tuple[Column, Expr] | None:
     if column is None:
         return None
     values = list(_distinct(low.rule.values))
-    found = low.attempt("values", lambda: build.is_in(column, [constant(v) for v in values]))
+    found = low.attempt("values", lambda: builder.is_in(column, [constant(v) for v in values]))
     return None if found is None else (column, found)
 
 
 def _lookup_in(low: Lowering) -> Expr | None:
     found = _listed(low)
-    return None if found is None else low.bad(build.negation(found[1]), of=[found[0]])
+    return None if found is None else low.bad(builder.negation(found[1]), of=[found[0]])
 
 
 def _lookup_not_in(low: Lowering) -> Expr | None:
@@ -184,8 +184,8 @@ def _custom_sql(low: Lowering) -> Expr | None:
 def _schema(low: Lowering) -> Expr | None:
     """The compiled source view gives these names of fields where such a rule is there."""
     names = (MISSING,) if low.rule.allow_unknown else (MISSING, EXTRA)
-    there = [build.negation(build.is_null(Column(name, STRING))) for name in names]
-    return build.disjunction(there)
+    there = [builder.negation(builder.is_null(Column(name, STRING))) for name in names]
+    return builder.disjunction(there)
 
 
 _FORMS: dict[RuleType, Callable[[Lowering], Expr | None]] = {
@@ -207,8 +207,8 @@ def constant(value: object) -> Literal:
     if isinstance(value, bool):
         return Literal(value, BOOLEAN)
     if isinstance(value, int | float):
-        found = build.number(repr(abs(value)))
-        made = build.negative(found) if value < 0 else found
+        found = builder.number(repr(abs(value)))
+        made = builder.negative(found) if value < 0 else found
         return made if isinstance(made, Literal) else found
     return Literal(str(value), STRING)
 

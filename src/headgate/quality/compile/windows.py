@@ -143,6 +143,17 @@ DISTINCT_SIZE = 12  # the logarithm of 4,096
 _MEASURED = {"total": "double", "nulls": "bigint", "sketch": "binary"}
 # A measure that is no longer than this has one line.
 _ONE_LINE = 133
+_LIMITS = "name, measured, measure, severity, min, max"
+# An aggregate function is computed for every row, whichever branch it stands in, and sketches of another
+# kind would fail it: so each takes its own by FILTER.
+_DISTINCT = f"theta_union_agg(sketch, {DISTINCT_SIZE}) FILTER (WHERE measure = 'distinct_count')"
+_MERGED = {
+    "row_count": "sum(n)",
+    "freshness": "double(max(unix_micros(batch_time))) / 1000000 - max(total)",
+    "null_rate": "sum(nulls) / double(sum(n))",
+    "sum": "coalesce(sum(total), 0D)",
+    "distinct_count": f"theta_sketch_estimate({_DISTINCT})",
+}
 
 
 def aggregate_statements(judged: JudgedTable, source: Source) -> list[str]:
@@ -257,9 +268,6 @@ GROUP BY {place}, limits.name, measure, grp, limits.severity, min, max"""
 FROM (SELECT *, {failed} AS failed FROM {nested(merged)})"""
 
 
-_LIMITS = "name, measured, measure, severity, min, max"
-
-
 def _limits(judged: JudgedTable, source: Source) -> list[str]:
     return [
         f"({spark_literal(a.name)}, {spark_literal(measurement(a, source))},"
@@ -283,18 +291,6 @@ def _value(judged: JudgedTable) -> str:
 
 def _is(aggregate: Aggregate) -> str:
     return f"limits.name = {spark_literal(aggregate.name)}"
-
-
-# An aggregate function is computed for every row, whichever branch it stands in, and sketches of another
-# kind would fail it: so each takes its own by FILTER.
-_DISTINCT = f"theta_union_agg(sketch, {DISTINCT_SIZE}) FILTER (WHERE measure = 'distinct_count')"
-_MERGED = {
-    "row_count": "sum(n)",
-    "freshness": "double(max(unix_micros(batch_time))) / 1000000 - max(total)",
-    "null_rate": "sum(nulls) / double(sum(n))",
-    "sum": "coalesce(sum(total), 0D)",
-    "distinct_count": f"theta_sketch_estimate({_DISTINCT})",
-}
 
 
 def _quantile(aggregate: Aggregate) -> str:

@@ -3,6 +3,7 @@
 A record that cannot be read is counted and never quoted.
 """
 
+# pyarrow ships no types, so what comes from it is unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -36,10 +37,10 @@ from headgate.quality.report.rows import (
 )
 from headgate.quality.spec.rule_set import RuleSource, RuleTable
 
-# pyarrow ships no types, so what comes from it is unknown to the checker.
-
-
 SECONDS = 60.0
+# No column can be called so.
+UNDECLARED = "(not declared)"
+Fields: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -201,11 +202,6 @@ def _instant(value: object) -> str:
         return ""
     zoned = found if found.tzinfo else found.replace(tzinfo=UTC)
     return f"{zoned.timestamp():020.6f}"
-
-
-Fields: TypeAlias = Mapping[str, object]
-# No column can be called so.
-UNDECLARED = "(not declared)"
 
 
 @dataclass(frozen=True)

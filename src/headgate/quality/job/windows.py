@@ -40,6 +40,28 @@ if TYPE_CHECKING:
 
 
 VIEWS = "spark_catalog.default"
+_OF_BATCH = """
+SELECT name, metric, severity, CAST(NULL AS BIGINT) AS start, CAST(NULL AS BIGINT) AS newest,
+  sum(n) AS n, sum(matched) AS matched
+FROM {table}
+WHERE {at} AND kind = 'rule'
+GROUP BY name, metric, severity
+UNION ALL
+SELECT NULL, NULL, NULL, unix_micros(window_start), unix_micros(max(newest)),
+  sum(CASE WHEN kind = 'rows' THEN n END), NULL
+FROM {table}
+WHERE {at}
+GROUP BY window_start"""
+_OF_WINDOWS = """
+SELECT unix_micros(window_start) AS start, kind, metric, severity, sum(n) AS n,
+  max(batch_time) AS judged_at, max_by(revision, batch_time) AS revision
+FROM {table}
+WHERE {at} AND kind IN ('rows', 'rule')
+GROUP BY window_start, kind, metric, severity"""
+_VERDICTS = """
+SELECT unix_micros(window_start) AS start, name, grp, value, failed
+FROM {view}
+WHERE {at}"""
 
 
 class Partials:
@@ -111,32 +133,6 @@ class Partials:
             )
             found[start].append(verdict)
         return found
-
-
-_OF_BATCH = """
-SELECT name, metric, severity, CAST(NULL AS BIGINT) AS start, CAST(NULL AS BIGINT) AS newest,
-  sum(n) AS n, sum(matched) AS matched
-FROM {table}
-WHERE {at} AND kind = 'rule'
-GROUP BY name, metric, severity
-UNION ALL
-SELECT NULL, NULL, NULL, unix_micros(window_start), unix_micros(max(newest)),
-  sum(CASE WHEN kind = 'rows' THEN n END), NULL
-FROM {table}
-WHERE {at}
-GROUP BY window_start"""
-
-_OF_WINDOWS = """
-SELECT unix_micros(window_start) AS start, kind, metric, severity, sum(n) AS n,
-  max(batch_time) AS judged_at, max_by(revision, batch_time) AS revision
-FROM {table}
-WHERE {at} AND kind IN ('rows', 'rule')
-GROUP BY window_start, kind, metric, severity"""
-
-_VERDICTS = """
-SELECT unix_micros(window_start) AS start, name, grp, value, failed
-FROM {view}
-WHERE {at}"""
 
 
 def _counts(row: Row) -> tuple[int, int]:

@@ -20,6 +20,13 @@ from headgate.quality.spec.reconcile_section import GRACE, HORIZON, WINDOW, Reco
 from headgate.quality.spec.rule_set import Rule, RuleSet, RuleTable
 from headgate.quality.spec.source_checks import IDENTIFIER, IDENTIFIER_FIX, TOPIC, TOPIC_FIX, Found
 
+_TWO_PARTS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
+_WAITING = ("PENDING", "DELETE_PENDING")
+_STORES = ("iceberg", "parquet", "cassandra")
+# Verdicts know a hash by its 64 digits.
+RECONCILED = "SHA-256"
+_KEEP = ("a verdict is kept, whatever rules say of it", "Leave on_fail out.")
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -36,13 +43,6 @@ class Limits:
 
 def limits_of(declared: Reconcile) -> Limits:
     return Limits(declared.window, declared.grace, declared.horizon)
-
-
-_TWO_PARTS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\.[A-Za-z_][A-Za-z0-9_]*")
-_WAITING = ("PENDING", "DELETE_PENDING")
-_STORES = ("iceberg", "parquet", "cassandra")
-# Verdicts know a hash by its 64 digits.
-RECONCILED = "SHA-256"
 
 
 def with_default_times(rule_set: RuleSet) -> RuleSet:
@@ -78,9 +78,6 @@ def reconcile_faults(rule_set: RuleSet) -> Found:
         yield from _rules(f"{place}.rules", table.rules)
         if table.on_fail != "keep":
             yield f"{place}.on_fail", *_KEEP
-
-
-_KEEP = ("a verdict is kept, whatever rules say of it", "Leave on_fail out.")
 
 
 def _sources(place: str, table: RuleTable) -> Found:

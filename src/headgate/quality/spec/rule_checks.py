@@ -178,7 +178,8 @@ _STATUS = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
 _NAMESPACE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 # The views of a source end so.
 _ENDINGS = ("source", "read")
-_VERDICTS = "verdict_"
+# The names of verdicts, where they are counted as rules are.
+VERDICT_PREFIX = "verdict_"
 _SINK = "sink_"
 
 
@@ -210,8 +211,8 @@ def _all_rules(place: str, rules: Iterable[Rule]) -> Found:
 def _rule(place: str, rule: Rule) -> Found:
     if not LOWER.fullmatch(rule.name):
         yield f"{place}.name", f"`{rule.name}` is not a name for a rule", LOWER_FIX
-    elif rule.name.startswith(_VERDICTS):
-        what = f"names that begin with `{_VERDICTS}` are those of verdicts"
+    elif rule.name.startswith(VERDICT_PREFIX):
+        what = f"names that begin with `{VERDICT_PREFIX}` are those of verdicts"
         yield f"{place}.name", what, "Use another."
     elif rule.emit is None or rule.emit.metric is None:
         yield from _metric(f"{place}.name", rule.name)

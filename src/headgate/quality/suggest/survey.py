@@ -3,6 +3,7 @@
 Every proposed rule is counted on the rows that suggested it.
 """
 
+# pyarrow ships no types, so what comes from it is unknown to the checker.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -32,9 +33,6 @@ from headgate.quality.suggest.proposals import (
     moment,
     proposals,
 )
-
-# pyarrow ships no types, so what comes from it is unknown to the checker.
-
 
 FIRST_TEXTS = 5_000
 MOST_TIMES = 5

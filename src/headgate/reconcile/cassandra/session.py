@@ -22,7 +22,7 @@ from headgate.errors import (
     SettingsError,
     UnavailableError,
 )
-from headgate.reconcile.cassandra.values import converter
+from headgate.reconcile.cassandra.values import converter, plain
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
@@ -171,8 +171,6 @@ class Cassandra:
 
     def stream(self, cql: str, values: Sequence[object] = ()) -> Iterator[dict[str, object]]:
         """The rows that answer, page by page."""
-        from headgate.reconcile.cassandra.values import plain
-
         statement: Any = self.prepare(cql).bind(values) if values else cql
         try:
             answer = self.session.execute(statement)

@@ -254,7 +254,6 @@ def reconcile_audit(table: str, once: bool, group: str | None) -> None:
     from headgate.config.settings import load_settings
     from headgate.core.kafka.topics import bootstrap_of
     from headgate.core.runtime.journal import interruption
-    from headgate.errors import UsageError
     from headgate.reconcile.cassandra.audit import copy_audit
     from headgate.reconcile.cassandra.session import open_session
     from headgate.reconcile.cli.verdicts import declared_pair

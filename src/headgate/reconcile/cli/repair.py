@@ -16,7 +16,7 @@ from headgate.errors import (
     UnavailableError,
     UsageError,
 )
-from headgate.terminal.console import as_table, console
+from headgate.terminal.console import as_table, confirm, console
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
@@ -124,7 +124,6 @@ def _asked(
     way: Way,
 ) -> None:
     from headgate.core.ledger.ops_store import utc_now
-    from headgate.terminal.console import confirm
 
     plan = repairs.plan(repairs.broken(statuses, keys, limit))
     if way.dry_run or not plan.items:
@@ -138,7 +137,6 @@ def _asked(
 
 def _resumed(repairs: Repairs, way: Way) -> None:
     from headgate.reconcile.repair.run import need_open_journal, report
-    from headgate.terminal.console import confirm
 
     journal = need_open_journal(repairs.settings.home, repairs.table.name)
     if way.dry_run:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from headgate.errors import DifferenceError, UsageError
+from headgate.errors import DifferenceError, HeadgateError, UsageError
 from headgate.quality.cli.report import FAIL_ON, LEVELS
 from headgate.terminal.console import console
 
@@ -105,8 +105,6 @@ def refuse_broken_statuses(report: ReconcileReport, level: str) -> None:
 
 def report_after_run(_settings: Settings, _store: OpsStore, run: Run, fail_on: str | None) -> None:
     """Write the report after a batch run; without `fail_on` the run is done without it too."""
-    from headgate.errors import HeadgateError
-
     try:
         report, files = made(run.subject, None, REPAIRS)
     except HeadgateError as error:
@@ -226,7 +224,6 @@ def reconcile_tables(
       headgate reconcile tables onprem.orders cloud.orders -k order_id --sql
     """
     from headgate.config.settings import load_settings
-    from headgate.errors import DifferenceError
     from headgate.reconcile.table_compare.plan import Asked, plan
     from headgate.reconcile.table_compare.results import tables_report, tables_text
     from headgate.reconcile.table_compare.run import Comparison, open_table, query_session
@@ -258,8 +255,6 @@ def reconcile_tables(
 
 
 def _pairs(given: tuple[str, ...], option: str, read: Callable[[str], _T]) -> dict[str, _T]:
-    from headgate.errors import UsageError
-
     found: dict[str, _T] = {}
     for text in given:
         name, sign, value = text.partition("=")
@@ -273,7 +268,6 @@ def tolerance_of(text: str) -> Tolerance:
     """A number, or a length of time as 5 SECONDS."""
     from headgate.declarations.errors import Refusal
     from headgate.declarations.types import duration
-    from headgate.errors import UsageError
 
     try:
         number = Decimal(text)

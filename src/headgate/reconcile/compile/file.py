@@ -20,7 +20,6 @@ from headgate.quality.compile.resolve import JudgedRule, JudgedTable
 from headgate.quality.compile.results import (
     CLEAN,
     FAILED,
-    PREFIX,
     insert_dead_letters,
     rule_verdict,
 )
@@ -37,6 +36,7 @@ from headgate.quality.compile.unique import TIME_OPTIONS
 from headgate.quality.compile.windows import metrics_sections, partials_statements
 from headgate.quality.spec.reconcile_checks import Limits, limits_of
 from headgate.quality.spec.reconcile_section import Reconcile
+from headgate.quality.spec.rule_checks import VERDICT_PREFIX
 from headgate.reconcile.compile.states import (
     CHANGES,
     declared_columns,
@@ -53,6 +53,14 @@ _AT = "judged_at"
 _NOT_DUE = Not(Column("due", BOOLEAN))
 _ARRIVED = "greatest(onprem_first.read_at, cloud_first.read_at)"
 _STATUS = "coalesce(_rule.status, _row.status)"
+_SETTLED_BY = case(
+    [
+        ("is_pending", "NULL"),
+        ("NOT has_waited", "'records'"),
+        (f"{_AT} >= deadline", "'deadline'"),
+    ],
+    "'end_of_input'",
+)
 _PLAIN = 30  # a column shorter than this may share its line
 PENDING = tuple(name for name, status in statuses().items() if status.rollup == "pending")
 
@@ -184,7 +192,7 @@ class VerdictViews:
 
     def _columns(self) -> dict[str, str]:
         rollup = render_rollup(self.judged.rules)
-        by_table = f"array(concat('{PREFIX}', lower(_row.status)))"
+        by_table = f"array(concat('{VERDICT_PREFIX}', lower(_row.status)))"
         return {
             "pk": "pk",
             "action": "onprem.action",
@@ -235,16 +243,6 @@ class VerdictViews:
                 for name, field in fields.items()
             },
         }
-
-
-_SETTLED_BY = case(
-    [
-        ("is_pending", "NULL"),
-        ("NOT has_waited", "'records'"),
-        (f"{_AT} >= deadline", "'deadline'"),
-    ],
-    "'end_of_input'",
-)
 
 
 def _id(table: str) -> str:

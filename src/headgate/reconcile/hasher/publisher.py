@@ -30,8 +30,8 @@ from headgate.reconcile.hasher.requests import (
     request_of,
     reread_topic,
     text_of,
+    zulu,
 )
-from headgate.reconcile.repair.targets import zulu
 
 # A broker that restarts comes back within it; what is queued then arrives, once and in order.
 SECONDS_TO_DELIVER, LINGER_MS = 300.0, 10

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import orjson
 
-from headgate.core.kafka.schema_registry import BYTES, MAGIC
+from headgate.core.kafka.schema_registry import BYTES, MAGIC, RegistryClient, Schema
 from headgate.declarations.types import STRING, SqlType
 from headgate.errors import SettingsError
 from headgate.quality.record_parser import Number, Step, is_like, is_time, sound_fields, time_of
@@ -49,7 +49,6 @@ def behind_the_frame(value: bytes) -> bytes | None:
 def closer(url: str | None, topic: str, form: CloudForm) -> Closed:
     """Puts readings into the frame, under a JSON Schema that is registered before the first."""
     from headgate.core.kafka.codecs import FramedWriter, subject_of
-    from headgate.core.kafka.schema_registry import RegistryClient, Schema
 
     if url is None:
         raise SettingsError(
@@ -209,6 +208,11 @@ class EventForm:
 def reread_topic(onprem_topic: str) -> str:
     """The topic by which others ask for keys to be read again, as after a repair."""
     return f"{onprem_topic}.reread"
+
+
+def zulu(moment: datetime) -> str:
+    """A version as requests carry it: ISO 8601 in UTC."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
 def event_form(table: RuleTable, reconcile: Reconcile, path: tuple[Step, ...]) -> EventForm:

@@ -1,5 +1,6 @@
 """The Cassandra table that is hashed: rows by key, its column types, and its drift from the hash contract."""
 
+# The driver ships no types, so what comes from it is unknown to the checker.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -162,9 +163,6 @@ class DriftMemory:
         told = {"table_id": table_id, "new": drift.new, "removed": drift.removed}
         with whole_file(self._file) as part:
             part.write_bytes(orjson.dumps(told) + b"\n")
-
-
-# The driver ships no types, so what comes from it is unknown to the checker.
 
 
 class HashedTable:

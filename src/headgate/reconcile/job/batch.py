@@ -29,10 +29,9 @@ from headgate.quality.job.batch import REFUSED, bind_committed, closed_before, s
 from headgate.quality.revision import RulesRevision
 from headgate.quality.spec.reconcile_checks import Limits
 from headgate.reconcile.compile.states import SIDES, STATE
-from headgate.reconcile.job.cross_window import Ahead, Moment, moment_of
+from headgate.reconcile.job.cross_window import Ahead, Moment, Straddling, moment_of, one_of
 from headgate.reconcile.job.states import (
     Spread,
-    Straddling,
     batch_states,
     bind_sources,
     bind_views,
@@ -42,7 +41,6 @@ from headgate.reconcile.job.states import (
     judged_states,
     last_told,
     late_states,
-    one_of,
     only_changes,
     spread_of,
     steady,

@@ -12,16 +12,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headgate.conditions.literals import spark_literal
 from headgate.core.engine.checkpoint import Start
+from headgate.core.lake.spark import sql
 from headgate.core.ledger.model import canonical
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.reconcile.compile.states import SIDES
+from headgate.reconcile.compile.states import SIDES, STATE, merged_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 DROPPED, WATERMARK, AMID = "dropped_by", "watermark", "amid"
+# So many keys are asked for by name; where there are more, all are looked up.
+MOST = 1_000
+# A version from before the window in which it was read.
+OLD = " OR ".join(f"coalesce({side}.version < window_start, FALSE)" for side in SIDES)
+# Both sides are there, and something is not as it is in a match.
+ODD = (
+    "onprem IS NOT NULL AND cloud IS NOT NULL AND NOT (onprem.hash <=> cloud.hash"
+    " AND onprem.hash IS NOT NULL AND onprem.hash_version <=> cloud.hash_version"
+    " AND NOT onprem.action <=> 'DELETE' AND NOT cloud.action <=> 'DELETE')"
+)
+# A side has said more than one thing in the window: what comes again may come from before its first
+# arrival, or say something else of the same version. What was told of the key before decides then.
+REPEATED = "records > IF(onprem IS NULL, 0, 1) + IF(cloud IS NULL, 0, 1)"
+MERGED = "dq_merged"
 
 
 @dataclass(frozen=True)
@@ -48,10 +64,6 @@ def moment_of(counters: Mapping[str, int] | None) -> Moment | None:
     if counters is None or not {DROPPED, WATERMARK} <= counters.keys():
         return None
     return Moment(counters[DROPPED], counters[WATERMARK], counters.get(AMID))
-
-
-# So many keys are asked for by name; where there are more, all are looked up.
-MOST = 1_000
 
 
 class Ahead:
@@ -100,3 +112,44 @@ def amid_window(store: OpsStore, job: str, start: Start | None, states: DataFram
 
 def _number(text: str) -> int | None:
     return int(text) if text else None
+
+
+@dataclass(frozen=True)
+class Straddling:
+    """Which states may have more in other windows, and where that stands.
+
+    Of a version that is older than its window an earlier one may know, and of a window that is not the
+    newest, a later one. Whatever the clocks say, a pair that does not plainly match is looked up too, and
+    so are keys of which a side has come several times, and those that are `ahead`: earlier windows have
+    versions of them from beyond their end.
+    `newest` is the start of the newest window, in microseconds; None means of all.
+    """
+
+    others: DataFrame
+    newest: int | None
+    ahead: Sequence[str] = ()
+
+    @property
+    def condition(self) -> str:
+        if self.newest is None:
+            return "TRUE"
+        apart = f"{OLD} OR ({ODD}) OR {REPEATED} OR unix_micros(window_start) < {self.newest}L"
+        return f"{apart} OR {one_of(self.ahead)}" if self.ahead else apart
+
+    def keys(self, states: DataFrame) -> DataFrame:
+        return states.where(self.condition).select("pk").distinct()
+
+    def with_others(self, states: DataFrame) -> DataFrame:
+        """These states, and of the keys that straddle windows all rows of the table."""
+        known = self.others.join(self.keys(states), "pk", "left_semi").select(*STATE)
+        return states.select(*STATE).unionByName(known)
+
+    def merged(self, states: DataFrame) -> DataFrame:
+        """The whole of the keys that straddle windows: their rows in this batch and in the table."""
+        own = states.join(self.keys(states), "pk", "left_semi")
+        self.with_others(own).createOrReplaceTempView(MERGED)
+        return sql(states.sparkSession, merged_query(MERGED))
+
+
+def one_of(keys: Sequence[str]) -> str:
+    return f"pk IN ({', '.join(map(spark_literal, keys))})"

@@ -22,8 +22,7 @@ from headgate.core.lake.spark import sql
 from headgate.core.lake.table import ManagedTable
 from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.ops_store import utc_now
-from headgate.core.metrics import names
-from headgate.core.metrics import readings as gauges
+from headgate.core.metrics import names, readings
 from headgate.core.metrics.windows import earlier
 from headgate.errors import LeaseLostError, UnavailableError
 from headgate.quality.compile.tables import VIEWS
@@ -41,6 +40,31 @@ if TYPE_CHECKING:
 PARTITIONS, KEPT_DAYS = 3, 30
 AT_ONCE, BATCH = 1_000, "batch"
 MATCHED = "verdict_match"
+
+
+class Aside(Protocol):
+    """Called by the run, never while a batch is under way."""
+
+    def tick(self) -> None:
+        """Now and then between batches, about every second."""
+        ...
+
+    def settled(self, row: LedgerRow) -> None:
+        """A batch has its outcome."""
+        ...
+
+    def ended(self) -> None:
+        """A batch run has read all there was."""
+        ...
+
+
+class Hook(Aside, Protocol):
+    """One that tells others."""
+
+    @property
+    def what(self) -> str:
+        """In words, what it tells."""
+        ...
 
 
 def audit_mark(table: str) -> str:
@@ -106,7 +130,7 @@ class Audit:
     def _owe(self, batches: int) -> None:
         if batches != self._owed:
             self._owed = batches
-            gauges.keep(self._context.store, names.AUDIT_BEHIND, self._target.job, batches)
+            readings.keep(self._context.store, names.AUDIT_BEHIND, self._target.job, batches)
 
     def _rows(self, last: int) -> tuple[list[LedgerRow], int]:
         """The rows of this pair since, and the last of all that were looked at."""
@@ -324,13 +348,13 @@ class StandingHook:
         by_status = dict.fromkeys(statuses(), 0)
         for (status, _), n in found.keys.items():
             by_status[status] = by_status.get(status, 0) + n
-        gauges.keep_labelled(store, names.KEYS, job, by_status)
+        readings.keep_labelled(store, names.KEYS, job, by_status)
         ever, lately = found.ever.share, found.share_lately
         if ever is not None and lately is not None:
             met = lately >= self._declared().slo.within_grace
-            gauges.keep(store, names.WITHIN_GRACE, job, ever)
-            gauges.keep(store, names.WITHIN_GRACE_LATELY, job, lately)
-            gauges.keep(store, names.SLO_MET, job, int(met))
+            readings.keep(store, names.WITHIN_GRACE, job, ever)
+            readings.keep(store, names.WITHIN_GRACE_LATELY, job, lately)
+            readings.keep(store, names.SLO_MET, job, int(met))
 
     def _send(self, found: Counted, topic: str) -> None:
         """Every status, as the documents' sink has it: dq_status and cnt, and what else helps.
@@ -359,31 +383,6 @@ class StandingHook:
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
-
-
-class Aside(Protocol):
-    """Called by the run, never while a batch is under way."""
-
-    def tick(self) -> None:
-        """Now and then between batches, about every second."""
-        ...
-
-    def settled(self, row: LedgerRow) -> None:
-        """A batch has its outcome."""
-        ...
-
-    def ended(self) -> None:
-        """A batch run has read all there was."""
-        ...
-
-
-class Hook(Aside, Protocol):
-    """One that tells others."""
-
-    @property
-    def what(self) -> str:
-        """In words, what it tells."""
-        ...
 
 
 def hooks(context: RunContext, target: ReconcileTarget) -> tuple[Aside, ...]:

@@ -7,20 +7,19 @@ is passed to the same generated code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from headgate.conditions.literals import spark_literal
 from headgate.core.kafka.offsets import own_offsets
 from headgate.core.lake.spark import sql
 from headgate.core.ledger.model import Range
 from headgate.core.sql.script import Script
 from headgate.quality.compile.tables import Names
 from headgate.quality.spec.reconcile_checks import Limits
-from headgate.reconcile.compile.states import SIDES, STATE, merged_query
+from headgate.reconcile.compile.states import SIDES, STATE
+from headgate.reconcile.job.cross_window import ODD, OLD, REPEATED, Straddling
 from headgate.reconcile.state import conflict
 
 if TYPE_CHECKING:
@@ -52,18 +51,6 @@ def listed(values: Iterable[int]) -> str:
 
 # What a batch counts of its messages and of its states, while the latter are made.
 HINT, STATES_HINT = "headgate-messages", "headgate-states"
-# A version from before the window in which it was read.
-OLD = " OR ".join(f"coalesce({side}.version < window_start, FALSE)" for side in SIDES)
-# Both sides are there, and something is not as it is in a match.
-ODD = (
-    "onprem IS NOT NULL AND cloud IS NOT NULL AND NOT (onprem.hash <=> cloud.hash"
-    " AND onprem.hash IS NOT NULL AND onprem.hash_version <=> cloud.hash_version"
-    " AND NOT onprem.action <=> 'DELETE' AND NOT cloud.action <=> 'DELETE')"
-)
-# A side has said more than one thing in the window: what comes again may come from before its first
-# arrival, or say something else of the same version. What was told of the key before decides then.
-REPEATED = "records > IF(onprem IS NULL, 0, 1) + IF(cloud IS NULL, 0, 1)"
-MERGED = "dq_merged"
 # Which of two rows of a key was told later; within a batch the newer versions count.
 LAST = "processing_time, onprem_version, cloud_version, settled"
 # What makes a row another verdict than the one told before: `id` is of the status and both versions.
@@ -172,47 +159,6 @@ def spread_of(states: DataFrame) -> Spread:
     ).first()
     assert row is not None  # an aggregate without a key has one row
     return Spread(*(int(row[name]) for name in Spread._fields))
-
-
-@dataclass(frozen=True)
-class Straddling:
-    """Which states may have more in other windows, and where that stands.
-
-    Of a version that is older than its window an earlier one may know, and of a window that is not the
-    newest, a later one. Whatever the clocks say, a pair that does not plainly match is looked up too, and
-    so are keys of which a side has come several times, and those that are `ahead`: earlier windows have
-    versions of them from beyond their end.
-    `newest` is the start of the newest window, in microseconds; None means of all.
-    """
-
-    others: DataFrame
-    newest: int | None
-    ahead: Sequence[str] = ()
-
-    @property
-    def condition(self) -> str:
-        if self.newest is None:
-            return "TRUE"
-        apart = f"{OLD} OR ({ODD}) OR {REPEATED} OR unix_micros(window_start) < {self.newest}L"
-        return f"{apart} OR {one_of(self.ahead)}" if self.ahead else apart
-
-    def keys(self, states: DataFrame) -> DataFrame:
-        return states.where(self.condition).select("pk").distinct()
-
-    def with_others(self, states: DataFrame) -> DataFrame:
-        """These states, and of the keys that straddle windows all rows of the table."""
-        known = self.others.join(self.keys(states), "pk", "left_semi").select(*STATE)
-        return states.select(*STATE).unionByName(known)
-
-    def merged(self, states: DataFrame) -> DataFrame:
-        """The whole of the keys that straddle windows: their rows in this batch and in the table."""
-        own = states.join(self.keys(states), "pk", "left_semi")
-        self.with_others(own).createOrReplaceTempView(MERGED)
-        return sql(states.sparkSession, merged_query(MERGED))
-
-
-def one_of(keys: Sequence[str]) -> str:
-    return f"pk IN ({', '.join(map(spark_literal, keys))})"
 
 
 def judged_states(

@@ -23,11 +23,11 @@ from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.names import COUNTED, COUNTED_METRICS, LATE_ARRIVAL, LATE_VERDICTS
 from headgate.core.sql.fragments import DEAD_LETTERS, job_name
 from headgate.core.sql.script import Script
-from headgate.quality.compile.results import PREFIX
 from headgate.quality.compile.tables import RECONCILE, Names
 from headgate.quality.job.batch import ACCEPTED, REFUSED, TOMBSTONE, QualityTarget
 from headgate.quality.revision import Revisions, dq_table
 from headgate.quality.spec.loader import table_names
+from headgate.quality.spec.rule_checks import VERDICT_PREFIX
 from headgate.reconcile.compile.states import SIDES
 from headgate.reconcile.decision_table import statuses
 from headgate.reconcile.job.states import inside
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-VERDICTS = frozenset(f"{PREFIX}{status.lower()}" for status in statuses())
+VERDICTS = frozenset(f"{VERDICT_PREFIX}{status.lower()}" for status in statuses())
 _LATE_BY_RULES = f"""
 SELECT count(*) AS n
 FROM {{results}}
-WHERE {{own}} AND settled AND concat('{PREFIX}', lower(verdict)) IN {LATE_VERDICTS}
-  AND NOT array_contains(dq_rules, concat('{PREFIX}', lower(verdict)))"""
+WHERE {{own}} AND settled AND concat('{VERDICT_PREFIX}', lower(verdict)) IN {LATE_VERDICTS}
+  AND NOT array_contains(dq_rules, concat('{VERDICT_PREFIX}', lower(verdict)))"""
 
 
 class Hint(NamedTuple):

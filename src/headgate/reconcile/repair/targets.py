@@ -22,6 +22,7 @@ from headgate.core.kafka.producer import TopicWriter
 from headgate.errors import OperationError
 from headgate.reconcile.cassandra.session import quoted
 from headgate.reconcile.cassandra.values import key_values
+from headgate.reconcile.hasher.requests import zulu
 from headgate.reconcile.repair.plan import Item, Outcome
 from headgate.reconcile.rows import CassandraRows, WholeRow
 
@@ -94,10 +95,6 @@ class Rereads:
 
 def micros(moment: datetime) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1)
-
-
-def zulu(moment: datetime) -> str:
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
 BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "counter": 64, "varint": 4096}
@@ -280,7 +277,9 @@ class CassandraTarget:
     ) -> tuple[dict[str, int], list[Outcome]]:
         """The write timestamps, and the keys that cannot have one now."""
         now = self._now()
-        found = {i.pk: announced.get(i.pk) or timestamp(i, cloud.get(i.pk), now) for i in items}
+        found = {
+            i.pk: announced.get(i.pk) or write_timestamp(i, cloud.get(i.pk), now) for i in items
+        }
         future = [Outcome(pk, "skipped", FROM_FUTURE) for pk, at in found.items() if at is None]
         return {pk: at for pk, at in found.items() if at is not None}, future
 
@@ -323,7 +322,7 @@ class CassandraTarget:
         return tuple(found)
 
 
-def timestamp(item: Item, cloud: WholeRow | None, now: datetime) -> int | None:
+def write_timestamp(item: Item, cloud: WholeRow | None, now: datetime) -> int | None:
     """The write timestamp: the source's version, or just after what stands there; never after now."""
     own = micros(min(item.version, now))
     if cloud is None or cloud.written is None:

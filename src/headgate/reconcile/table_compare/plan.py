@@ -119,6 +119,13 @@ _PARTS = (
     "IF({0} IS NULL, NULL, named_struct("
     "'whole', CAST(floor({0}) AS DECIMAL(38, 0)), 'rest', CAST({0} % 1 AS DECIMAL(38, 38))))"
 )
+_HASHED = {
+    **{name: name for name in ("string", "boolean", "date", "binary", "double")},
+    **dict.fromkeys(_INTEGRAL, "integer"),
+    **dict.fromkeys(_MOMENTS, "timestamp(us)"),
+    "float": "double",
+}
+_ENTRIES = "array_sort(map_entries({}))"
 # Of a decimal with more digits behind the point the hash contract has no exact form.
 MOST_SCALE = 30
 UTC_WORDS = "a time without a zone is taken as UTC"
@@ -161,14 +168,6 @@ def hash_type(type_: str) -> str | None:
     return f"list<{inner}>" if inner else None
 
 
-_HASHED = {
-    **{name: name for name in ("string", "boolean", "date", "binary", "double")},
-    **dict.fromkeys(_INTEGRAL, "integer"),
-    **dict.fromkeys(_MOMENTS, "timestamp(us)"),
-    "float": "double",
-}
-
-
 def _read(type_: str) -> str:
     plain = type_.lower().replace(", ", ",").strip()
     return "string" if _TEXTS.fullmatch(plain) else plain
@@ -209,9 +208,6 @@ def _nested(type_: str) -> Form | None:
     if not type_.startswith(("array<", "struct<")) or "map<" in type_ or "variant" in type_:
         return None
     return Form(type_)
-
-
-_ENTRIES = "array_sort(map_entries({}))"
 
 
 # Names that the scripts use beside those of the columns.

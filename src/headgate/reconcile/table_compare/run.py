@@ -22,9 +22,7 @@ from headgate.core.sql.fragments import table_name
 from headgate.core.sql.script import Script, parse_script
 from headgate.declarations.errors import Refusal
 from headgate.errors import OperationError, UsageError
-from headgate.reconcile.table_compare import keyed
-from headgate.reconcile.table_compare import multisets as repeated
-from headgate.reconcile.table_compare import multisets as unkeyed
+from headgate.reconcile.table_compare import keyed, multisets
 from headgate.reconcile.table_compare.plan import (
     MATCH,
     MISMATCH,
@@ -96,7 +94,7 @@ ZONE, PARTITIONS = "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"
 # Each before those that it reads.
 MADE = (
     keyed.DIFFERENCES,
-    repeated.DIFFERENCES,
+    multisets.DIFFERENCES,
     keyed.VERDICTS,
     keyed.PAIRS,
     *(f"{VIEW.format(side)}_together" for side in SIDES),
@@ -278,7 +276,7 @@ class Comparison:
     def script(self) -> str:
         """The SQL that `run` carries out where no key repeats."""
         if not self._plan.key:
-            return unkeyed.unkeyed_sql(self._plan)
+            return multisets.unkeyed_sql(self._plan)
         return keyed.keyed_sql(self._plan, self._room(self._counted()))
 
     def run(self) -> Found:
@@ -298,10 +296,10 @@ class Comparison:
         """Keys that repeat are judged by all their rows together, the others as before."""
         asking, plan = self._asking, self._plan
         asking.forget(keyed.DIFFERENCES)
-        asking.carried_out(repeated.repeated_keys_sql(plan))
+        asking.carried_out(multisets.repeated_keys_sql(plan))
         once = keep(asking, plan, keyed.keyed_sql(plan, self._room(rows), repeated=True))
         found = self._found(once, rows, once.joined())
-        script = asking.carried_out(repeated.repeated_sql(plan))
+        script = asking.carried_out(multisets.repeated_sql(plan))
         counts = asking.rows(script.one("counts"))
         tolerant = any(column.tolerance is not None for column in plan.columns)
         return Found(
@@ -327,7 +325,7 @@ class Comparison:
         )
 
     def _unkeyed(self) -> Found:
-        script = self._asking.carried_out(unkeyed.unkeyed_sql(self._plan))
+        script = self._asking.carried_out(multisets.unkeyed_sql(self._plan))
         told = self._asking.numbers(script.one("counts"))
         counts = {status: told[status.lower()] for status in (MATCH, MISSING_CLOUD, MISSING_ONPREM)}
         rows = {
@@ -340,7 +338,7 @@ class Comparison:
     def _repeated_samples(self) -> Iterator[Sample]:
         if not self._samples:
             return
-        query = repeated.repeated_samples_sql(self._plan, self._samples)
+        query = multisets.repeated_samples_sql(self._plan, self._samples)
         for row in self._asking.rows(query):
             key = self._asking.values(row.asDict(recursive=True)[keyed.KEY])
             copies = int(row["onprem_copies"]), int(row["cloud_copies"])
@@ -349,11 +347,11 @@ class Comparison:
     def _unkeyed_samples(self) -> Iterator[Sample]:
         if not self._samples:
             return
-        for row in self._asking.rows(unkeyed.unkeyed_samples_sql(self._plan, self._samples)):
+        for row in self._asking.rows(multisets.unkeyed_samples_sql(self._plan, self._samples)):
             values = row.asDict(recursive=True)
-            copies = int(values[unkeyed.ONPREM_ROWS]), int(values[unkeyed.CLOUD_ROWS])
+            copies = int(values[multisets.ONPREM_ROWS]), int(values[multisets.CLOUD_ROWS])
             status = MISSING_CLOUD if copies[0] > copies[1] else MISSING_ONPREM
-            key = self._asking.values(values[unkeyed.ROW])
+            key = self._asking.values(values[multisets.ROW])
             yield Sample(status, key, (), None, None, *copies)
 
     def _counted(self) -> dict[str, int]:

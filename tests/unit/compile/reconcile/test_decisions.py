@@ -8,7 +8,6 @@ import pytest
 
 from headgate.conditions.ast import columns_of
 from headgate.conditions.evaluator.values import Value
-from headgate.quality.compile.results import settled_rules
 from headgate.reconcile.compile.file import rows_while_open
 from headgate.reconcile.decision_table import (
     ROLLUPS,
@@ -16,6 +15,7 @@ from headgate.reconcile.decision_table import (
     decisions,
     settled_decisions,
     statuses,
+    verdict_rules,
 )
 from headgate.reconcile.state import FACTS, TYPES
 
@@ -103,7 +103,7 @@ def test_conditions_ask_for_facts_only() -> None:
 
 def test_what_is_settled_is_counted_as_a_rule_of_its_own() -> None:
     said = {name: status for name, status in statuses().items() if status.metric}
-    assert {rule.status: (rule.name, rule.metric, rule.severity) for rule in settled_rules()} == {
+    assert {rule.status: (rule.name, rule.metric, rule.severity) for rule in verdict_rules()} == {
         name: (f"verdict_{name.lower()}", status.metric, status.severity)
         for name, status in said.items()
     }

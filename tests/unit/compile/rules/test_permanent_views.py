@@ -11,9 +11,10 @@ from tests.support.rule_tables import compile_shipped, load_rule_table, script_o
 
 from headgate.core.sql.fragments import QUOTED
 from headgate.core.sql.script import Script
-from headgate.quality.compile.file import compile_table, quality_views, reconcile_views
+from headgate.quality.compile.file import compile_table, quality_views
 from headgate.quality.compile.resolve import JudgedTable
 from headgate.quality.compile.tables import names_of
+from headgate.reconcile.compile.views import reconcile_views
 
 SHIPPED = ("business", "customer", "orders", "taxi")
 LISTED = {
