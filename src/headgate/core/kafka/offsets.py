@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from headgate.core.kafka.topics import Topics, TopicState
+from headgate.core.kafka.topics import Topics, TopicState, kafka_error
 from headgate.core.ledger.model import PAIR_SOURCE, TOPIC_SOURCE, Range
 from headgate.errors import BatchRefusedError, HeadgateError, OperationError, UnavailableError
 
@@ -217,7 +217,7 @@ class GroupOffsets:
         try:
             done = self._consumer.commit(offsets=wanted, asynchronous=False)
         except KafkaException as error:
-            raise _explained(cast("KafkaError", error.args[0]), words) from error
+            raise _explained(kafka_error(error), words) from error
         for partition in done or ():
             if partition.error is not None:
                 raise _explained(partition.error, words)
@@ -229,7 +229,7 @@ class GroupOffsets:
         try:
             found = self._consumer.committed(asked, timeout=SECONDS)
         except KafkaException as error:
-            raise _explained(cast("KafkaError", error.args[0]), words) from error
+            raise _explained(kafka_error(error), words) from error
         return {str(f.partition): f.offset for f in found if f.offset >= NO_OFFSET}
 
 

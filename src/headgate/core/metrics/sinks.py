@@ -12,16 +12,17 @@ import math
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, cast
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headgate import __version__
 from headgate.config.reference import without_secrets
-from headgate.core.kafka.producer import producer
+from headgate.core.kafka.producer import RecordHeaders, enqueue, open_producer
+from headgate.core.kafka.topics import kafka_error
 from headgate.core.metrics.delivery import BatchRecord, Change, Record, said
 from headgate.core.metrics.names import DIMENSIONS, namespaced
 from headgate.core.metrics.windows import AggregateVerdict, WindowRecord
@@ -32,26 +33,6 @@ from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 SECONDS_TO_DELIVER, LINGER_MS = 15.0, 5
 HEADERS = ("id", "job", "window_start", "sequence", "revision")
-
-
-class _Producer(Protocol):
-    """The calls used here; the library's own annotations leave their types open."""
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes,
-        key: bytes,
-        *,
-        headers: Sequence[tuple[str, bytes]],
-        on_delivery: Callable[[KafkaError | None, object], None],
-    ) -> None: ...
-
-    def flush(self, timeout: float) -> int: ...
-
-    def poll(self, timeout: float) -> int: ...
-
-    def purge(self) -> None: ...
 
 
 class KafkaSink:
@@ -69,13 +50,13 @@ class KafkaSink:
     ) -> None:
         self._bootstrap, self._topic, self._make_topic = bootstrap, topic, make_topic
         self._seconds = seconds_to_deliver
-        self._producer: _Producer | None = None
+        self._producer: Producer | None = None
         self._failure: KafkaError | None = None
 
     def ready(self) -> None:
         if self._producer is None:
             self._make_topic()
-            self._producer = cast("_Producer", producer(self._bootstrap, self._seconds, LINGER_MS))
+            self._producer = open_producer(self._bootstrap, self._seconds, LINGER_MS)
 
     def send(self, changes: Sequence[Change]) -> None:
         """Returns once the broker has confirmed all of them."""
@@ -96,24 +77,18 @@ class KafkaSink:
             self._producer = None
 
     @property
-    def _made(self) -> _Producer:
+    def _made(self) -> Producer:
         assert self._producer is not None
         return self._producer
 
     def _queue(self, message: Mapping[str, Any]) -> None:
         value, key = orjson.dumps(message), str(message["table_name"]).encode()
-        while True:
-            try:
-                self._made.produce(
-                    self._topic, value, key, headers=headers(message), on_delivery=self._note
-                )
-                return
-            except BufferError:
-                self._made.poll(0.05)
-            except KafkaException as error:
-                raise self._explained(cast("KafkaError", error.args[0])) from error
+        try:
+            enqueue(self._made, self._topic, value, key, self._note, headers=headers(message))
+        except KafkaException as error:
+            raise self._explained(kafka_error(error)) from error
 
-    def _note(self, error: KafkaError | None, _message: object) -> None:
+    def _note(self, error: KafkaError | None, _message: Message) -> None:
         self._failure = self._failure or error
 
     def _explained(self, error: KafkaError | None) -> HeadgateError:
@@ -127,7 +102,7 @@ class KafkaSink:
         )
 
 
-def headers(message: Mapping[str, Any]) -> list[tuple[str, bytes]]:
+def headers(message: Mapping[str, Any]) -> RecordHeaders:
     """The id and its parts, for a consumer that wants each record once without reading values."""
     return [(f"headgate.{name}", str(message[name]).encode()) for name in HEADERS]
 
