@@ -7,14 +7,11 @@ JSON records bear an id, in Kafka also as headers. A datagram of a late window h
 
 from __future__ import annotations
 
-import http.client
 import math
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, cast
-from urllib.error import HTTPError, URLError
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from typing import Any
 
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -26,6 +23,7 @@ from headgate.core.kafka.topics import kafka_error
 from headgate.core.metrics.delivery import BatchRecord, Change, Record, said
 from headgate.core.metrics.names import DIMENSIONS, namespaced
 from headgate.core.metrics.windows import AggregateVerdict, WindowRecord
+from headgate.core.runtime.http import NoAnswerError, open_response
 from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 # The library's documented names are re-exported without being marked so.
@@ -118,7 +116,6 @@ class HttpPush:
 
     def __init__(self, url: str, token: str | None = None, timeout: float = 5.0) -> None:
         self._url, self._token, self._timeout = url, token, timeout
-        self._opener = build_opener(_NoRedirect())
 
     def ready(self) -> None:
         """Nothing can be known before it is tried."""
@@ -137,19 +134,18 @@ class HttpPush:
             self.send(changes[middle:])
 
     def close(self) -> None:
-        self._opener.close()
+        """Nothing is held open between requests."""
 
     def _post(self, content: bytes) -> None:
-        request = Request(self._url, content, self._headers(), method="POST")
+        """A redirect is not followed: it would carry the token to whoever is named there."""
+        headers = self._headers()
         try:
-            with self._opener.open(request, timeout=self._timeout) as answer:
-                cast("IO[bytes]", answer).read(1024)
-        except HTTPError as error:
-            with error:
-                raise self._refused(error.code) from None
-        except (URLError, OSError, http.client.HTTPException) as error:
-            reason = str(getattr(error, "reason", None) or error) or type(error).__name__
-            raise self._away(without_secrets(reason)) from None
+            with open_response("POST", self._url, self._timeout, headers, content) as answer:
+                next(answer.iter_raw(1024), b"")
+        except NoAnswerError as error:
+            raise self._away(without_secrets(str(error))) from None
+        if not answer.is_success:
+            raise self._refused(answer.status_code)
 
     def _headers(self) -> dict[str, str]:
         token = {"Authorization": f"Bearer {self._token}"} if self._token else {}
@@ -174,13 +170,6 @@ class HttpPush:
 
 class _TooLargeError(OperationError):
     """The receiver takes less in one request."""
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirect would make a GET of it, and carry the token to whoever is named there."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
 
 
 def body(changes: Iterable[Change]) -> bytes:
