@@ -7,11 +7,10 @@ from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from bench.faults.rig import HomeEngine, bootstrap_of, engine_of, running_broker, start_command
 from headgate.config.settings import Settings
+from headgate.core.runtime.http import read_text
 from headgate.errors import UnavailableError
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
@@ -83,9 +82,8 @@ class PairRig:
 def read_metrics(url: str) -> dict[str, float]:
     """Prometheus text as numbers by name, labels summed away; empty when nothing answers."""
     try:
-        with urlopen(url, timeout=3.0) as answer:
-            text = answer.read().decode()
-    except (URLError, OSError):
+        text = read_text(url, 3.0)
+    except OSError:
         return {}
     sums: dict[str, float] = {}
     for sample in _SAMPLE.finditer(text):

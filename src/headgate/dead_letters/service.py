@@ -10,14 +10,13 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol, cast
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from headgate.config.settings import Settings
-from headgate.core.kafka.producer import producer
+from headgate.core.kafka.producer import RecordHeaders, enqueue, open_producer
 from headgate.core.kafka.reader import Stretch, committed_records
-from headgate.core.kafka.topics import Topics
+from headgate.core.kafka.topics import Topics, is_away, kafka_error
 from headgate.core.lake.duckdb_reader import Lake
 from headgate.core.runtime.journal import Watcher
 from headgate.dead_letters.redrive import (
@@ -51,22 +50,6 @@ OURS = frozenset({LETTER, ORIGIN, REDRIVE, ATTEMPT})
 SECONDS, LINGER_MS = 30.0, 20
 
 
-class _Producer(Protocol):
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        *,
-        headers: list[tuple[str, bytes | None]],
-        on_delivery: Callable[[KafkaError | None, Message], None],
-    ) -> None: ...
-
-    def poll(self, timeout: float) -> int: ...
-
-    def flush(self, timeout: float) -> int: ...
-
-
 def headers_of(letter: Letter, redrive: str) -> Headers:
     """The record's own headers, and which letter it is, for the how-manieth time."""
     own = tuple(header for header in letter.headers if header[0] not in OURS)
@@ -90,7 +73,7 @@ class RedriveTopics:
 
     def __init__(self, bootstrap: str, seconds: float = SECONDS) -> None:
         self._bootstrap, self._seconds = bootstrap, seconds
-        self._producer = cast("_Producer", producer(bootstrap, seconds, LINGER_MS))
+        self._producer = open_producer(bootstrap, seconds, LINGER_MS)
 
     def ends(self, topics: Collection[str]) -> dict[str, dict[str, int]]:
         """Where each topic ends now; one that is not there has no end."""
@@ -125,17 +108,14 @@ class RedriveTopics:
             if error is None:
                 place = f"{topic}/{message.partition()}/{message.offset()}"
                 outcomes[name] = Outcome(name, "sent", place)
-            elif not error.retriable() and error.name() not in ("_MSG_TIMED_OUT", "_TIMED_OUT"):
+            elif not is_away(error):
                 outcomes[name] = Outcome(name, "refused", why=error.str())
 
-        own = list(headers_of(letter, redrive))
+        headers: RecordHeaders = [*headers_of(letter, redrive)]
         try:
-            self._producer.produce(topic, letter.value, letter.key, headers=own, on_delivery=note)
+            enqueue(self._producer, topic, letter.value, letter.key, note, headers=headers)
         except KafkaException as error:
-            outcomes[name] = Outcome(name, "refused", why=cast("KafkaError", error.args[0]).str())
-        except BufferError:
-            self._producer.flush(self._seconds)
-            self._queue(letter, topic, redrive, outcomes)
+            outcomes[name] = Outcome(name, "refused", why=kafka_error(error).str())
         self._producer.poll(0)
 
     def arrived(

@@ -7,14 +7,13 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
-from urllib.error import HTTPError
+from typing import TYPE_CHECKING
 from urllib.parse import quote
-from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from headgate.certify.stages import Answer
 from headgate.config.env_files import DEFAULT_PROFILE, RUNNING_SERVICES
 from headgate.config.settings import Settings
+from headgate.core.runtime.http import open_response
 from headgate.errors import HeadgateError, UnavailableError
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
@@ -300,22 +299,11 @@ class HttpAnswer:
         return expected is not None and expected in self.body
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """S3 of a cloud redirects whoever asks without a login to a page about itself."""
-
-    def redirect_request(self, *_: object, **__: object) -> Request | None:
-        return None
-
-
 def _get(url: str, timeout: float) -> HttpAnswer:
-    """The answer, whatever its status; OSError when there is none."""
+    """The answer, whatever its status; OSError when there is none.
 
-    def read(status: int, request_id: str | None, stream: IO[bytes]) -> HttpAnswer:
-        return HttpAnswer(status, request_id, stream.read(LARGEST_ANSWER))
-
-    try:
-        with build_opener(_NoRedirect).open(url, timeout=timeout) as answer:
-            return read(answer.status, answer.headers.get(S3_REQUEST_ID), answer)
-    except HTTPError as error:
-        with error:
-            return read(error.code, error.headers.get(S3_REQUEST_ID), error)
+    No redirect is followed: S3 of a cloud sends whoever asks without a login to a page about itself.
+    """
+    with open_response("GET", url, timeout) as answer:
+        body = next(answer.iter_bytes(LARGEST_ANSWER), b"")
+        return HttpAnswer(answer.status_code, answer.headers.get(S3_REQUEST_ID), body)

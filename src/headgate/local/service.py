@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, Self, TypeVar, cast
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from headgate.core.runtime.bundles import bundle, class_path
 from headgate.core.runtime.class_archive import archive_of, archive_options
+from headgate.core.runtime.http import NoAnswerError, open_response
 from headgate.core.runtime.java import SUPPORTED, Java, find_java
 from headgate.errors import UnavailableError
 from headgate.local.process import Child, Command, read_log, wait_until
@@ -284,9 +283,9 @@ def read_or_draw(path: Path, text: str) -> str:
 def http_answer(url: str) -> bytes | None:
     """What is answered with 200 there; None when nothing is."""
     try:
-        with urlopen(url, timeout=ANSWER_SECONDS) as answer:
-            return answer.read() if answer.status == 200 else None
-    except (URLError, OSError):
+        with open_response("GET", url, ANSWER_SECONDS, follow_redirects=True) as answer:
+            return answer.read() if answer.status_code == 200 else None
+    except NoAnswerError:
         return None
 
 

@@ -77,7 +77,7 @@ class Group:
         self.values = [json.dumps({**TOLD, "pk": str(n)}).encode() for n in range(count)]
         self.committed = 0
 
-    def consumer(self, _settings: object) -> Group:
+    def consumer(self, *_place: str) -> Group:
         self._at = self.committed
         return self
 
@@ -115,7 +115,7 @@ def copied(
     monkeypatch: pytest.MonkeyPatch, away: set[int], *, once: bool = False, most: float = 99.0
 ) -> tuple[Shaky, Copied, list[str], float]:
     group, cassandra, said, slept = Group(4), Shaky(away), list[str](), [0.0]
-    monkeypatch.setattr("headgate.reconcile.cassandra.audit.Consumer", group.consumer)
+    monkeypatch.setattr("headgate.reconcile.cassandra.audit.open_consumer", group.consumer)
 
     def sleep(seconds: float) -> None:
         slept[0] += seconds

@@ -217,7 +217,7 @@ def test_s3_49_the_three_configurations_are_the_documents(number, name):
     assert config.dealer == Dealer(f"DEALER-00{number}", name)
     assert config.topic == f"filtered-service-events-dealer-00{number}"
     assert config.group == f"dealer-00{number}-service-consumer-group"
-    assert "security.protocol" not in settings(config, "localhost:9092")
+    assert "security.protocol" not in settings(config)
 
 
 def test_the_documents_variables_count_more_than_the_file():
@@ -230,7 +230,7 @@ def test_the_documents_variables_count_more_than_the_file():
     }
     config = load_config(ROOT / "consumers/dealer-001/consumer.yml", environ)
     assert (config.bootstrap, config.topic, config.group) == ("cloud:9092", "t", "g")
-    found = settings(config, "cloud:9092")
+    found = settings(config)
     assert (found["security.protocol"], found["sasl.mechanisms"]) == ("SASL_SSL", "PLAIN")
     assert (found["sasl.username"], found["sasl.password"]) == ("key", "canary")
     assert "canary" not in repr(config)

@@ -378,7 +378,7 @@ def test_s1_149_a_tombstone_has_the_time_of_the_delete_and_a_reading_that_of_its
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     taken = Taken()
-    monkeypatch.setattr("headgate.reconcile.hasher.publisher.producer", lambda *_: taken)
+    monkeypatch.setattr("headgate.reconcile.hasher.publisher.open_producer", lambda *_: taken)
     publisher = Publisher("", "hasher-business")
     publisher.bury("topic2", "dead", AT, [record({})], lambda: None)
     publisher.send("topic2", "alive", b"{}", [record({})], lambda: None)

@@ -6,13 +6,14 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
-from typing import Any, cast
-from urllib.error import HTTPError, URLError
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
-from urllib.request import Request, urlopen
 
+from headgate.core.runtime.http import NoAnswerError, send_json
 from headgate.errors import DeclarationError, Fault, OperationError, UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from httpx import Response
 
 BUSY, NOT_FOUND = 409, 404
 # A worker that has just started, or lost another, first shares out the tasks.
@@ -151,33 +152,25 @@ class ConnectRest:
         """One request, repeated while the group shares out its tasks."""
         end = time.monotonic() + BUSY_SECONDS
         while True:
-            try:
-                return self._once(verb, path, body)
-            except HTTPError as error:
-                if error.code == BUSY and time.monotonic() < end:
-                    time.sleep(PAUSE_SECONDS)
-                elif error.code == NOT_FOUND and missing is not ...:
-                    return missing
-                else:
-                    raise _refused(error, path) from None
-            except (URLError, OSError, HTTPException) as error:
-                raise self._away(error) from None
+            answer = self._once(verb, path, body)
+            if answer.is_success:
+                return answer.json() if answer.content else None
+            if answer.status_code == BUSY and time.monotonic() < end:
+                time.sleep(PAUSE_SECONDS)
+            elif answer.status_code == NOT_FOUND and missing is not ...:
+                return missing
+            else:
+                raise _refused(answer, path)
 
-    def _once(self, verb: str, path: str, body: object) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        request = Request(f"{self._url}{path}", data, headers, method=verb)
-        with urlopen(request, timeout=self._timeout) as answer:
-            content = answer.read()
-        return json.loads(content) if content else None
-
-    def _away(self, error: Exception) -> UnavailableError:
-        why = getattr(error, "reason", None) or error
-        return UnavailableError(
-            "Kafka Connect does not answer",
-            why=f"{self._url}: {why}",
-            fix="headgate local up --with connect, or set KAFKA_CONNECT_URL",
-        )
+    def _once(self, verb: str, path: str, body: object) -> Response:
+        try:
+            return send_json(verb, f"{self._url}{path}", self._timeout, body)
+        except NoAnswerError as error:
+            raise UnavailableError(
+                "Kafka Connect does not answer",
+                why=f"{self._url}: {error}",
+                fix="headgate local up --with connect, or set KAFKA_CONNECT_URL",
+            ) from None
 
 
 def not_running(name: str, why: str) -> OperationError:
@@ -202,14 +195,15 @@ def shown(config: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _refused(error: HTTPError, path: str) -> UsageError | OperationError:
+def _refused(answer: Response, path: str) -> UsageError | OperationError:
     try:
-        words = str(json.loads(error.read())["message"])
-    except (ValueError, KeyError, TypeError, OSError):
-        words = str(error.reason)
-    if error.code == NOT_FOUND:
+        words = str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        words = answer.reason_phrase
+    if answer.status_code == NOT_FOUND:
         return UsageError("there is no such connector", why=words, fix="headgate connect list")
-    return OperationError(f"Kafka Connect refused it ({error.code})", why=words, fix=f"see {path}")
+    what = f"Kafka Connect refused it ({answer.status_code})"
+    return OperationError(what, why=words, fix=f"see {path}")
 
 
 def _state(found: Mapping[str, Any]) -> ConnectorState:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from headgate.core.kafka.topics import Topics, TopicState
+from headgate.core.kafka.reader import open_consumer
+from headgate.core.kafka.topics import Topics, TopicState, kafka_error
 from headgate.core.ledger.model import PAIR_SOURCE, TOPIC_SOURCE, Range
 from headgate.errors import BatchRefusedError, HeadgateError, OperationError, UnavailableError
 
@@ -177,18 +178,13 @@ class GroupOffsets:
     def __init__(self, bootstrap: str, group: str, topic: str) -> None:
         self.group = group
         self._topic = topic
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": group,
-                "enable.auto.commit": False,
-                "socket.timeout.ms": int(SECONDS * 1000),
-                # So long a commit waits for the group's coordinator.
-                "session.timeout.ms": int(SECONDS * 1000),
-                "reconnect.backoff.max.ms": 500,
-                "log_level": 0,
-            }
-        )
+        own = {
+            "socket.timeout.ms": int(SECONDS * 1000),
+            # So long a commit waits for the group's coordinator.
+            "session.timeout.ms": int(SECONDS * 1000),
+            "reconnect.backoff.max.ms": 500,
+        }
+        self._consumer = open_consumer(bootstrap, group, own)
 
     def __enter__(self) -> Self:
         return self
@@ -217,7 +213,7 @@ class GroupOffsets:
         try:
             done = self._consumer.commit(offsets=wanted, asynchronous=False)
         except KafkaException as error:
-            raise _explained(cast("KafkaError", error.args[0]), words) from error
+            raise _explained(kafka_error(error), words) from error
         for partition in done or ():
             if partition.error is not None:
                 raise _explained(partition.error, words)
@@ -229,7 +225,7 @@ class GroupOffsets:
         try:
             found = self._consumer.committed(asked, timeout=SECONDS)
         except KafkaException as error:
-            raise _explained(cast("KafkaError", error.args[0]), words) from error
+            raise _explained(kafka_error(error), words) from error
         return {str(f.partition): f.offset for f in found if f.offset >= NO_OFFSET}
 
 

@@ -6,23 +6,25 @@ A record that could not be delivered raises at the next call; topics are never c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, cast
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from headgate.core.kafka.topics import Topics, advise_when_away
+from headgate.core.kafka.topics import Topics, advise_when_away, is_away, kafka_error
 from headgate.errors import OperationError, UnavailableError
 
 Setting = str | int | float | bool | Callable[[KafkaError], None]
+# As the library takes them, a list of pairs.
+RecordHeaders = list[tuple[str, str | bytes | None]]
+# The library's own value for the time of sending.
+NOW = 0
 
 
-def producer(
+def open_producer(
     bootstrap: str,
     seconds_to_deliver: float,
     linger_ms: int,
     more: dict[str, Setting] | None = None,
-) -> object:
-    """A producer; those who use it say which of its calls, since the library leaves types open."""
+) -> Producer:
     settings: dict[str, Setting] = {
         "bootstrap.servers": bootstrap,
         "enable.idempotence": True,
@@ -38,6 +40,29 @@ def producer(
     return Producer(settings)
 
 
+def enqueue(
+    producer: Producer,
+    topic: str,
+    value: bytes | None,
+    key: bytes | None,
+    on_delivery: Callable[[KafkaError | None, Message], None],
+    *,
+    headers: RecordHeaders | None = None,
+    timestamp: int = NOW,
+    on_full: Callable[[], None] = lambda: None,
+) -> None:
+    """Queue a record; while the queue is full, wait for deliveries and call `on_full`, which may raise."""
+    while True:
+        try:
+            producer.produce(
+                topic, value, key, on_delivery=on_delivery, timestamp=timestamp, headers=headers
+            )
+            return
+        except BufferError:
+            producer.poll(0.05)
+            on_full()
+
+
 LINGER_MS = 50
 QUEUE: dict[str, Setting] = {
     "queue.buffering.max.messages": 100_000,
@@ -45,26 +70,6 @@ QUEUE: dict[str, Setting] = {
     "delivery.report.only.error": True,
 }
 SECONDS_TO_DELIVER = 60.0
-TIMED_OUT = frozenset({"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"})
-
-
-class _Producer(Protocol):
-    """The calls used here; the library's own annotations leave their types open."""
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        *,
-        on_delivery: Callable[[KafkaError | None, object], None],
-    ) -> None: ...
-
-    def poll(self, timeout: float) -> int: ...
-
-    def flush(self, timeout: float) -> int: ...
-
-    def __len__(self) -> int: ...
 
 
 class TopicWriter:
@@ -72,9 +77,7 @@ class TopicWriter:
 
     def __init__(self, bootstrap: str, seconds_to_deliver: float = SECONDS_TO_DELIVER) -> None:
         self._bootstrap, self._seconds = bootstrap, seconds_to_deliver
-        self._producer = cast(
-            "_Producer", producer(bootstrap, seconds_to_deliver, LINGER_MS, QUEUE)
-        )
+        self._producer = open_producer(bootstrap, seconds_to_deliver, LINGER_MS, QUEUE)
         self._queued = self._failed = 0
         self._first_failure: KafkaError | None = None
 
@@ -110,19 +113,13 @@ class TopicWriter:
         self._raise_failure()
 
     def _queue(self, topic: str, value: bytes | None, key: bytes | None) -> None:
-        while True:
-            try:
-                self._producer.produce(topic, value, key, on_delivery=self._note)
-            except BufferError:
-                self._producer.poll(0.05)
-                self._raise_failure()
-            except KafkaException as error:
-                raise self._not_queued(cast("KafkaError", error.args[0]), value) from error
-            else:
-                self._queued += 1
-                return
+        try:
+            enqueue(self._producer, topic, value, key, self._note, on_full=self._raise_failure)
+        except KafkaException as error:
+            raise self._not_queued(kafka_error(error), value) from error
+        self._queued += 1
 
-    def _note(self, error: KafkaError | None, _message: object) -> None:
+    def _note(self, error: KafkaError | None, _message: Message) -> None:
         """Only failures are reported: delivery.report.only.error."""
         if error is not None:
             self._failed += 1
@@ -131,7 +128,7 @@ class TopicWriter:
     def _raise_failure(self) -> None:
         if self._first_failure is None:
             return
-        if self._first_failure.retriable() or self._first_failure.name() in TIMED_OUT:
+        if is_away(self._first_failure):
             self._raise_away(self._first_failure.str())
         raise self._refused(self._first_failure, self._failed)
 

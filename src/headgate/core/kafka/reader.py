@@ -1,6 +1,7 @@
-"""Read a range of a topic's offsets with a plain consumer: no Spark, no group, nothing committed.
+"""Read topics with a plain consumer: a range of offsets, or whatever comes as a member of a group.
 
-Only committed records are returned; reading ends at the range's end or raises UnavailableError.
+Of a range only committed records are returned; no group is joined, nothing is committed, and reading ends at the
+range's end or raises UnavailableError. Members of groups commit for themselves.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, cast
+from typing import Literal, Protocol, cast
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
@@ -25,6 +26,46 @@ QUIET_SECONDS = 20.0
 PARTITION_END = KafkaError._PARTITION_EOF
 # What an offset that is gone becomes: the reading's end, or the oldest record that is still there.
 Expired = Literal["error", "earliest"]
+# So long after a kill the other members of a group take over.
+SESSION_SECONDS = 6
+
+
+class ReceivedMessage(Protocol):
+    """A message as it comes from a topic: the library lets any be without a place, for those that one makes."""
+
+    def error(self) -> KafkaError | None: ...
+    def topic(self) -> str: ...
+    def partition(self) -> int: ...
+    def offset(self) -> int: ...
+    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None: ...
+    def headers(self) -> list[tuple[str, bytes | None]] | None: ...
+    def timestamp(self) -> tuple[int, int]: ...
+
+
+def open_consumer(bootstrap: str, group: str, more: Mapping[str, object] | None = None) -> Consumer:
+    """A consumer that joins its group when it subscribes, from the beginning, and commits when told to."""
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "session.timeout.ms": SESSION_SECONDS * 1000,
+            "heartbeat.interval.ms": 1_000,
+            "fetch.wait.max.ms": 100,
+            "reconnect.backoff.max.ms": 1_000,
+            "log_level": 0,  # it would write refused connections to stderr
+            **(more or {}),
+        }
+    )
+
+
+def consume(consumer: Consumer, most: int, timeout: float) -> list[ReceivedMessage]:
+    """What has come, at most so many messages; waits until there are as many, at most that long."""
+    return cast("list[ReceivedMessage]", consumer.consume(most, timeout))
 
 
 @dataclass(frozen=True)
@@ -149,16 +190,9 @@ def _late(topic: str, seconds: float, quiet: bool) -> UnavailableError:
 
 
 def _consumer(bootstrap: str, expired: Expired) -> Consumer:
-    return Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "headgate-reader",  # the library asks for one; no group is joined
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": expired,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 50,
-            "queued.max.messages.kbytes": 32_768,
-            "log_level": 0,
-        }
-    )
+    own = {
+        "auto.offset.reset": expired,
+        "fetch.wait.max.ms": 50,
+        "queued.max.messages.kbytes": 32_768,
+    }
+    return open_consumer(bootstrap, "headgate-reader", own)  # the library asks for a group's name

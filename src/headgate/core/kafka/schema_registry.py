@@ -8,18 +8,18 @@ message.
 from __future__ import annotations
 
 import base64
-import json
 import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.client import HTTPException
-from typing import Any, Literal, TypeAlias, cast
-from urllib.error import HTTPError, URLError
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import quote, urlsplit, urlunsplit
-from urllib.request import Request, urlopen
 
+from headgate.core.runtime.http import send_json
 from headgate.errors import ConflictError, ForbiddenError, OperationError, UnavailableError
+
+if TYPE_CHECKING:
+    from httpx import Response
 
 MAGIC = 0
 BYTES = 5
@@ -144,12 +144,8 @@ class RegistryClient:
         known = self._ids.get((subject, schema))
         if known is not None:
             return known
-        try:
-            found = self._ask("POST", f"/subjects/{_quoted(subject)}/versions", _body(schema))
-        except HTTPError as error:
-            if error.code == CONFLICT:
-                raise _incompatible(subject, error) from None
-            raise self._refused(error) from None
+        path = f"/subjects/{_quoted(subject)}/versions"
+        found = self._ask("POST", path, _body(schema), subject=subject)
         self._by_id[int(found["id"])] = schema
         self._ids[subject, schema] = int(found["id"])
         return int(found["id"])
@@ -176,48 +172,56 @@ class RegistryClient:
         path = f"/config/{_quoted(subject)}" if subject else "/config"
         self._ask("PUT", path, {"compatibility": level})
 
-    def _ask(self, verb: str, path: str, body: object = None, missing: object = ...) -> Json:
-        """One request, repeated with longer and longer pauses while the registry is away."""
-        for attempt in range(TRIES):
+    def _ask(
+        self,
+        verb: str,
+        path: str,
+        body: object = None,
+        *,
+        missing: object = ...,
+        subject: str = "",
+    ) -> Json:
+        """One request, repeated with longer and longer pauses while the registry is away.
+
+        Where nothing is found, `missing` is the answer; `subject` is the one that a new version may not fit.
+        """
+        for attempt in range(TRIES - 1):
             try:
-                return self._once(verb, path, body)
-            except HTTPError as error:
-                if error.code == NOT_FOUND and missing is not ...:
-                    return missing
-                if error.code == CONFLICT and verb == "POST":
-                    raise
-                if not _may_pass(error) or attempt == TRIES - 1:
-                    raise self._refused(error) from None
-            except (URLError, OSError, HTTPException, ValueError) as error:
-                if attempt == TRIES - 1:
-                    raise self._away(error) from None
-            self._pause(FIRST_PAUSE * 2**attempt)
-        raise AssertionError("the last attempt returns or raises")
+                return self._once(verb, path, body, missing, subject)
+            except UnavailableError:
+                self._pause(FIRST_PAUSE * 2**attempt)
+        return self._once(verb, path, body, missing, subject)
 
-    def _once(self, verb: str, path: str, body: object) -> Json:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Accept": _CONTENT, "Content-Type": _CONTENT, **self._authorization}
-        request = Request(f"{self._url}{path}", data, headers, method=verb)
-        with urlopen(request, timeout=self._timeout) as answer:
-            return json.loads(answer.read())
+    def _once(self, verb: str, path: str, body: object, missing: object, subject: str) -> Json:
+        try:
+            url = f"{self._url}{path}"
+            answer = send_json(verb, url, self._timeout, body, _CONTENT, self._authorization)
+            if answer.is_success:
+                return answer.json()
+        except (OSError, ValueError) as error:
+            raise self._away(str(error)) from None
+        if answer.status_code == NOT_FOUND and missing is not ...:
+            return missing
+        if answer.status_code == CONFLICT and subject:
+            raise _incompatible(subject, answer)
+        raise self._refused(answer)
 
-    def _refused(self, error: HTTPError) -> Exception:
-        if error.code in (401, 403):
+    def _refused(self, answer: Response) -> Exception:
+        if answer.status_code in (401, 403):
             return ForbiddenError(
                 "the schema registry does not let us in",
-                why=f"{self._url}: {_said(error)}",
+                why=f"{self._url}: {_said(answer)}",
                 fix="put user and password into SCHEMA_REGISTRY_URL: http://user:password@host",
             )
-        if _may_pass(error):
-            return self._away(error)
+        if answer.status_code >= 500 or answer.status_code == BUSY:
+            return self._away(answer.reason_phrase)
         return OperationError(
             "the schema registry refused the request",
-            why=_said(error),
+            why=_said(answer),
             fix="correct the schema or the subject; headgate local logs --service registry",
         )
 
-    def _away(self, error: Exception) -> UnavailableError:
-        why = getattr(error, "reason", None) or error
+    def _away(self, why: str) -> UnavailableError:
         return UnavailableError(
             "the schema registry does not answer",
             why=f"{self._url}: {why}, {TRIES} times",
@@ -225,10 +229,10 @@ class RegistryClient:
         )
 
 
-def _incompatible(subject: str, error: HTTPError) -> ConflictError:
+def _incompatible(subject: str, answer: Response) -> ConflictError:
     return ConflictError(
         f"the schema does not fit the versions of {subject}",
-        why=_said(error),
+        why=_said(answer),
         fix="keep old fields readable, for instance by a default for each new one",
     )
 
@@ -247,17 +251,13 @@ def _quoted(subject: str) -> str:
     return quote(subject, safe="")
 
 
-def _may_pass(error: HTTPError) -> bool:
-    return error.code >= 500 or error.code == BUSY
-
-
-def _said(error: HTTPError) -> str:
+def _said(answer: Response) -> str:
     """The registry's own words, where it has any."""
     try:
-        words = str(cast("dict[str, object]", json.loads(error.read())).get("message") or "")
-    except (ValueError, OSError, AttributeError):
+        words = str(cast("dict[str, object]", answer.json()).get("message") or "")
+    except (ValueError, AttributeError):
         words = ""
-    return f"{error.code} {words or error.reason}"
+    return f"{answer.status_code} {words or answer.reason_phrase}"
 
 
 def _body(schema: Schema) -> dict[str, str]:

@@ -100,10 +100,21 @@ AWAY = frozenset(
         KafkaError._TRANSPORT,  # librdkafka's public names
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._TIMED_OUT,
+        KafkaError._MSG_TIMED_OUT,
     }
 )
 MAY_WRITE = frozenset({"WRITE", "ALL", "ANY"})
 Answer = TypeVar("Answer")
+
+
+def kafka_error(error: KafkaException) -> KafkaError:
+    """The reason that the library's exception carries."""
+    return error.args[0]
+
+
+def is_away(error: KafkaError) -> bool:
+    """Whether the broker gave no answer, so that the same call may succeed later."""
+    return error.retriable() or error.code() in AWAY
 
 
 @dataclass(frozen=True)
@@ -351,7 +362,7 @@ class Topics:
             raise self._away(words) from error
 
     def _explained(self, error: KafkaException, words: str) -> HeadgateError:
-        reason = cast("KafkaError", error.args[0])
+        reason = kafka_error(error)
         code = reason.code()
         if code == KafkaError.TOPIC_ALREADY_EXISTS:
             return _AlreadyThereError(words)
@@ -359,7 +370,7 @@ class Topics:
             return _NoSuchTopicError(words, why="it does not exist", fix="create it first")
         if code in NO_LEADER:
             return _NoLeaderError(words, why=reason.str(), fix="try again in a moment")
-        if reason.retriable() or code in AWAY:
+        if is_away(reason):
             return self._away(words)
         return OperationError(words, why=reason.str(), fix="check the name and the broker's log")
 

@@ -6,12 +6,10 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from http.client import HTTPException
-from typing import cast
-from urllib.request import urlopen
 
 from headgate.core.metrics import names
 from headgate.core.metrics.names import Family, Metric, Sample
+from headgate.core.runtime.http import read_text
 
 LOOK_SECONDS = 10.0
 LABELS = ("connector",)
@@ -67,9 +65,9 @@ class ConnectWatch:
     """Reads the worker's endpoint now and then, so that no scrape waits for it."""
 
     def __init__(
-        self, url: str | None, timeout: float, read: Callable[[str, float], str] | None = None
+        self, url: str | None, timeout: float, read: Callable[[str, float], str] = read_text
     ) -> None:
-        self._url, self._timeout, self._read = url, timeout, read or _text
+        self._url, self._timeout, self._read = url, timeout, read
         self.families: tuple[Family, ...] = ()
 
     def run(self, stop: threading.Event) -> None:
@@ -83,10 +81,5 @@ class ConnectWatch:
             return
         try:
             self.families = passed_on(self._read(self._url, self._timeout))
-        except (OSError, HTTPException, ValueError):
+        except (OSError, ValueError):
             self.families = ()
-
-
-def _text(url: str, timeout: float) -> str:
-    with urlopen(url, timeout=timeout) as answer:
-        return cast("bytes", answer.read()).decode("utf-8", "replace")

@@ -7,24 +7,23 @@ JSON records bear an id, in Kafka also as headers. A datagram of a late window h
 
 from __future__ import annotations
 
-import http.client
 import math
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, Protocol, cast
-from urllib.error import HTTPError, URLError
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from typing import Any
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headgate import __version__
 from headgate.config.reference import without_secrets
-from headgate.core.kafka.producer import producer
+from headgate.core.kafka.producer import RecordHeaders, enqueue, open_producer
+from headgate.core.kafka.topics import kafka_error
 from headgate.core.metrics.delivery import BatchRecord, Change, Record, said
 from headgate.core.metrics.names import DIMENSIONS, namespaced
 from headgate.core.metrics.windows import AggregateVerdict, WindowRecord
+from headgate.core.runtime.http import NoAnswerError, open_response
 from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 # The library's documented names are re-exported without being marked so.
@@ -32,26 +31,6 @@ from headgate.errors import HeadgateError, OperationError, UnavailableError
 
 SECONDS_TO_DELIVER, LINGER_MS = 15.0, 5
 HEADERS = ("id", "job", "window_start", "sequence", "revision")
-
-
-class _Producer(Protocol):
-    """The calls used here; the library's own annotations leave their types open."""
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes,
-        key: bytes,
-        *,
-        headers: Sequence[tuple[str, bytes]],
-        on_delivery: Callable[[KafkaError | None, object], None],
-    ) -> None: ...
-
-    def flush(self, timeout: float) -> int: ...
-
-    def poll(self, timeout: float) -> int: ...
-
-    def purge(self) -> None: ...
 
 
 class KafkaSink:
@@ -69,13 +48,13 @@ class KafkaSink:
     ) -> None:
         self._bootstrap, self._topic, self._make_topic = bootstrap, topic, make_topic
         self._seconds = seconds_to_deliver
-        self._producer: _Producer | None = None
+        self._producer: Producer | None = None
         self._failure: KafkaError | None = None
 
     def ready(self) -> None:
         if self._producer is None:
             self._make_topic()
-            self._producer = cast("_Producer", producer(self._bootstrap, self._seconds, LINGER_MS))
+            self._producer = open_producer(self._bootstrap, self._seconds, LINGER_MS)
 
     def send(self, changes: Sequence[Change]) -> None:
         """Returns once the broker has confirmed all of them."""
@@ -96,24 +75,18 @@ class KafkaSink:
             self._producer = None
 
     @property
-    def _made(self) -> _Producer:
+    def _made(self) -> Producer:
         assert self._producer is not None
         return self._producer
 
     def _queue(self, message: Mapping[str, Any]) -> None:
         value, key = orjson.dumps(message), str(message["table_name"]).encode()
-        while True:
-            try:
-                self._made.produce(
-                    self._topic, value, key, headers=headers(message), on_delivery=self._note
-                )
-                return
-            except BufferError:
-                self._made.poll(0.05)
-            except KafkaException as error:
-                raise self._explained(cast("KafkaError", error.args[0])) from error
+        try:
+            enqueue(self._made, self._topic, value, key, self._note, headers=headers(message))
+        except KafkaException as error:
+            raise self._explained(kafka_error(error)) from error
 
-    def _note(self, error: KafkaError | None, _message: object) -> None:
+    def _note(self, error: KafkaError | None, _message: Message) -> None:
         self._failure = self._failure or error
 
     def _explained(self, error: KafkaError | None) -> HeadgateError:
@@ -127,7 +100,7 @@ class KafkaSink:
         )
 
 
-def headers(message: Mapping[str, Any]) -> list[tuple[str, bytes]]:
+def headers(message: Mapping[str, Any]) -> RecordHeaders:
     """The id and its parts, for a consumer that wants each record once without reading values."""
     return [(f"headgate.{name}", str(message[name]).encode()) for name in HEADERS]
 
@@ -143,7 +116,6 @@ class HttpPush:
 
     def __init__(self, url: str, token: str | None = None, timeout: float = 5.0) -> None:
         self._url, self._token, self._timeout = url, token, timeout
-        self._opener = build_opener(_NoRedirect())
 
     def ready(self) -> None:
         """Nothing can be known before it is tried."""
@@ -162,19 +134,18 @@ class HttpPush:
             self.send(changes[middle:])
 
     def close(self) -> None:
-        self._opener.close()
+        """Nothing is held open between requests."""
 
     def _post(self, content: bytes) -> None:
-        request = Request(self._url, content, self._headers(), method="POST")
+        """A redirect is not followed: it would carry the token to whoever is named there."""
+        headers = self._headers()
         try:
-            with self._opener.open(request, timeout=self._timeout) as answer:
-                cast("IO[bytes]", answer).read(1024)
-        except HTTPError as error:
-            with error:
-                raise self._refused(error.code) from None
-        except (URLError, OSError, http.client.HTTPException) as error:
-            reason = str(getattr(error, "reason", None) or error) or type(error).__name__
-            raise self._away(without_secrets(reason)) from None
+            with open_response("POST", self._url, self._timeout, headers, content) as answer:
+                next(answer.iter_raw(1024), b"")
+        except NoAnswerError as error:
+            raise self._away(without_secrets(str(error))) from None
+        if not answer.is_success:
+            raise self._refused(answer.status_code)
 
     def _headers(self) -> dict[str, str]:
         token = {"Authorization": f"Bearer {self._token}"} if self._token else {}
@@ -199,13 +170,6 @@ class HttpPush:
 
 class _TooLargeError(OperationError):
     """The receiver takes less in one request."""
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirect would make a GET of it, and carry the token to whoever is named there."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
 
 
 def body(changes: Iterable[Change]) -> bytes:

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
-from urllib.request import urlopen
 
 import orjson
 
@@ -31,6 +30,7 @@ from headgate.core.metrics.names import (
     namespaced,
     prometheus,
 )
+from headgate.core.runtime.http import read_text
 from headgate.core.sql.fragments import job_name
 from headgate.demo.quality.comparison import ALL_WINDOWS, Comparison, Counts, Found, compared
 from headgate.demo.quality.planting import DUPLICATES, Planted
@@ -294,5 +294,4 @@ def _topic_records(settings: Settings) -> Iterator[Message]:
 
 
 def _page(settings: Settings) -> str:
-    with urlopen(settings.need("metrics_url"), timeout=SECONDS) as answer:
-        return cast("bytes", answer.read()).decode()
+    return read_text(settings.need("metrics_url"), SECONDS)

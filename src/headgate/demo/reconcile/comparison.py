@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import cast
-from urllib.request import urlopen
 
 import orjson
 
@@ -20,6 +19,7 @@ from headgate.core.kafka.reader import Stretch, committed_records
 from headgate.core.kafka.topics import Topics
 from headgate.core.lake.duckdb_reader import Lake
 from headgate.core.ledger.ops_store import OpsStore, utc_now
+from headgate.core.runtime.http import read_text
 from headgate.core.sql.fragments import job_name
 from headgate.demo.reconcile.planting import ExpectedKey, Sums
 from headgate.demo.reconcile.recount import Recount, recounted, topic_records
@@ -321,8 +321,7 @@ class PairGathering:
         return int(sum(v for name, _, v in self._page() if name == "dq_duplicates_total"))
 
     def _page(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
-        with urlopen(self._settings.need("metrics_url"), timeout=SECONDS) as answer:
-            page = cast("bytes", answer.read()).decode()
+        page = read_text(self._settings.need("metrics_url"), SECONDS)
         for sample in _SAMPLE.finditer(page):
             yield sample["name"], dict(_LABEL.findall(sample["labels"])), float(sample["value"])
 

@@ -9,11 +9,10 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from headgate.core.kafka.reader import PARTITION_END
+from headgate.core.kafka.reader import PARTITION_END, ReceivedMessage, consume, open_consumer
 from headgate.errors import OperationError, UnavailableError
 from headgate.filters.consumers.config import ConsumerConfig, Dealer
 from headgate.filters.consumers.event import (
@@ -127,17 +126,6 @@ Partition = tuple[str, int]
 NOT_THERE = KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
-class _Message(Protocol):
-    """The calls used here; the library's own annotations leave their types open."""
-
-    def error(self) -> KafkaError | None: ...
-    def topic(self) -> str: ...
-    def partition(self) -> int: ...
-    def offset(self) -> int: ...
-    def value(self) -> bytes | None: ...
-    def headers(self) -> list[tuple[str, bytes | None]] | None: ...
-
-
 @dataclass(frozen=True)
 class Consumed:
     """What a consumer did, from its start to its end."""
@@ -170,8 +158,8 @@ class DealerConsumer:
         self._at_end: set[Partition] = set()
         self._assigned: set[Partition] = set()
         self._missing = False
-        own = {**settings(config, bootstrap), "error_cb": self._note_trouble}
-        self._consumer: Any = Consumer(own)
+        own = {**settings(config), "error_cb": self._note_trouble}
+        self._consumer = open_consumer(bootstrap, config.group, own)
         self._consumer.subscribe(
             [config.topic], on_assign=self._gain, on_revoke=self._lose, on_lost=self._lose
         )
@@ -196,13 +184,12 @@ class DealerConsumer:
         return self._consumed(self._handler.counts)
 
     def _step(self) -> None:
-        messages = cast("list[_Message]", self._consumer.consume(AT_ONCE, WAIT_SECONDS))
-        records = list(self._records(messages))
+        records = list(self._records(consume(self._consumer, AT_ONCE, WAIT_SECONDS)))
         if records:
             self._handler.handle(records)
             self._commit(records)
 
-    def _records(self, messages: list[_Message]) -> Iterator[Record]:
+    def _records(self, messages: list[ReceivedMessage]) -> Iterator[Record]:
         for message in messages:
             error = message.error()
             if error is not None:
@@ -279,29 +266,16 @@ class DealerConsumer:
         return Consumed(config.dealer.id, config.topic, config.group, **vars(counts))
 
 
-def settings(config: ConsumerConfig, bootstrap: str) -> dict[str, str | int | bool]:
-    """The client's settings: its own group from the beginning, committed by ourselves."""
-    login: dict[str, str | int | bool] = {}
-    if config.login:
-        login = {
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanisms": "PLAIN",
-            "sasl.username": config.login.key,
-            "sasl.password": config.login.secret,
-        }
+def settings(config: ConsumerConfig) -> dict[str, str | int]:
+    """What this client is told beside what every member of a group is."""
+    # A topic that is made after the start is found within this time.
+    soon: dict[str, str | int] = {"topic.metadata.refresh.interval.ms": 2_000}
+    if config.login is None:
+        return soon
     return {
-        "bootstrap.servers": bootstrap,
-        "group.id": config.group,
-        "auto.offset.reset": "earliest",
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "isolation.level": "read_committed",
-        "session.timeout.ms": 6_000,
-        "heartbeat.interval.ms": 1_000,
-        "fetch.wait.max.ms": 100,
-        "reconnect.backoff.max.ms": 1_000,
-        # A topic that is made after the start is found within this time.
-        "topic.metadata.refresh.interval.ms": 2_000,
-        "log_level": 0,  # it would write refused connections to stderr
-        **login,
+        **soon,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": config.login.key,
+        "sasl.password": config.login.secret,
     }

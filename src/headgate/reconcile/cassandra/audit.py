@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, cast
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from headgate.core.kafka.reader import PARTITION_END
+from headgate.core.kafka.reader import PARTITION_END, consume, open_consumer
 from headgate.errors import UnavailableError
 from headgate.reconcile.cassandra.session import Cassandra, quoted
 
@@ -49,11 +49,6 @@ class Copied:
     skipped: int = 0
     outages: int = 0
     stopped: bool = False
-
-
-class _Message(Protocol):
-    def error(self) -> KafkaError | None: ...
-    def value(self) -> bytes | None: ...
 
 
 def table_cql(table: str) -> str:
@@ -152,15 +147,7 @@ def _copy(
 ) -> None:
     """From where the group stands, until stopped or, with `once`, to the end."""
     bootstrap, group = place
-    consumer: Any = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-        }
-    )
+    consumer = open_consumer(bootstrap, group)
     try:
         consumer.subscribe([done.topic])
         ends: set[int] = set()
@@ -181,16 +168,15 @@ def _written(cassandra: Cassandra, table: str, rows: Sequence[Row]) -> int:
     return cassandra.write_many(insert_cql(table), rows) if rows else 0
 
 
-def _taken(consumer: Any, topic: str, ends: set[int]) -> list[bytes | None]:
+def _taken(consumer: Consumer, topic: str, ends: set[int]) -> list[bytes | None]:
     """Values that have come; `ends` gets the partitions that are read to their end."""
     found: list[bytes | None] = []
-    messages = cast("Iterable[Any]", consumer.consume(AT_ONCE, WAIT_SECONDS))
-    for message in messages:
+    for message in consume(consumer, AT_ONCE, WAIT_SECONDS):
         error = message.error()
         if error is None:
-            found.append(cast("_Message", message).value())
+            found.append(message.value())
         elif error.code() == PARTITION_END:
-            ends.add(int(message.partition()))
+            ends.add(message.partition())
         elif error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise UnavailableError(
                 f"there is no topic {topic}",

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, cast
+from typing import cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from headgate.core.kafka.reader import PARTITION_END
+from headgate.core.kafka.reader import PARTITION_END, ReceivedMessage, consume, open_consumer
 from headgate.core.kafka.topics import Topics
 from headgate.errors import HeadgateError, OperationError
 from headgate.reconcile.hasher.requests import Record
@@ -140,24 +140,9 @@ class Offsets:
         self._told.update({p: o for p, o in offsets.items() if p in self._kept})
 
 
-# So long after a kill the others take over.
-SESSION_SECONDS = 6
 COMMIT_SECONDS = 10.0
 AT_ONCE = 500
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class _Message(Protocol):
-    """The calls used here; the library's own annotations leave their types open."""
-
-    def error(self) -> KafkaError | None: ...
-    def topic(self) -> str: ...
-    def partition(self) -> int: ...
-    def offset(self) -> int: ...
-    def key(self) -> bytes | None: ...
-    def value(self) -> bytes | None: ...
-    def headers(self) -> list[tuple[str, bytes | None]] | None: ...
-    def timestamp(self) -> tuple[int, int]: ...
 
 
 class Group:
@@ -173,9 +158,12 @@ class Group:
         say: Callable[[str], None],
     ) -> None:
         self.name, self._offsets, self._leaving, self._say = group, offsets, leaving, say
-        self._consumer: Any = Consumer(
-            {**_settings(bootstrap, group), "on_commit": self._committed}
-        )
+        own = {
+            # Topic by topic: the hasher of a key's events has the requests to read it again too.
+            "partition.assignment.strategy": "range",
+            "on_commit": self._committed,
+        }
+        self._consumer = open_consumer(bootstrap, group, own)
         self._paused: bool | None = False
         self._consumer.subscribe(
             list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -183,11 +171,10 @@ class Group:
 
     def records(self, most: int, timeout: float) -> Iterator[Record]:
         """What has come, at most so many; waits that long for the first."""
-        first = cast("_Message | None", self._consumer.poll(timeout))
+        first = cast("ReceivedMessage | None", self._consumer.poll(timeout))
         if first is None:
             return
-        more = cast("list[_Message]", self._consumer.consume(min(most, AT_ONCE), 0))
-        for message in (first, *more):
+        for message in (first, *consume(self._consumer, min(most, AT_ONCE), 0)):
             if message.error() is not None:
                 self._note(message)
             elif (message.topic(), message.partition()) in self._offsets.partitions:
@@ -232,7 +219,7 @@ class Group:
         """Leave the group, so that the others take over at once."""
         self._consumer.close()
 
-    def _record(self, message: _Message) -> Record:
+    def _record(self, message: ReceivedMessage) -> Record:
         topic, partition = message.topic(), message.partition()
         self._offsets.begin((topic, partition), message.offset())
         return Record(
@@ -246,7 +233,7 @@ class Group:
             self._offsets.epoch((topic, partition)),
         )
 
-    def _note(self, message: _Message) -> None:
+    def _note(self, message: ReceivedMessage) -> None:
         error = cast("KafkaError", message.error())
         if error.code() == PARTITION_END:
             self._offsets.passed((message.topic(), message.partition()), message.offset())
@@ -284,24 +271,6 @@ class Group:
 
 def _pairs(partitions: list[TopicPartition]) -> list[Partition]:
     return [(partition.topic, partition.partition) for partition in partitions]
-
-
-def _settings(bootstrap: str, group: str) -> dict[str, str | int | float | bool]:
-    return {
-        "bootstrap.servers": bootstrap,
-        "group.id": group,
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
-        "isolation.level": "read_committed",
-        # Topic by topic: the hasher of a key's events has the requests to read it again too.
-        "partition.assignment.strategy": "range",
-        "session.timeout.ms": SESSION_SECONDS * 1000,
-        "heartbeat.interval.ms": 1000,
-        "fetch.wait.max.ms": 100,
-        "reconnect.backoff.max.ms": 1000,
-        "log_level": 0,  # it would write refused connections to stderr
-    }
 
 
 LOOK_SECONDS = 2.0

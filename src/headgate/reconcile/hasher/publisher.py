@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Protocol, cast
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 
-from headgate.core.kafka.producer import TopicWriter, producer
+from headgate.core.kafka.producer import NOW, RecordHeaders, TopicWriter, enqueue, open_producer
 from headgate.core.kafka.reader import Found, Stretch, committed_records
-from headgate.core.kafka.topics import Topics, advise_when_away
+from headgate.core.kafka.topics import Topics, advise_when_away, is_away, kafka_error
 from headgate.errors import OperationError, UnavailableError
 from headgate.reconcile.hasher.plan import HasherPlan
 from headgate.reconcile.hasher.requests import (
@@ -35,14 +34,10 @@ from headgate.reconcile.hasher.requests import (
 
 # A broker that restarts comes back within it; what is queued then arrives, once and in order.
 SECONDS_TO_DELIVER, LINGER_MS = 300.0, 10
-AWAY = frozenset({"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"})
 NOBODY, MOMENT = "_ALL_BROKERS_DOWN", 1.0
 # Below the usual limit of 1 MiB for a message, with room for our own headers.
 LARGEST = 900_000
-# The producer's own word for the time of sending.
-NOW = 0
 EPOCH, ONE_MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
-Headers = list[tuple[str, bytes | None]]
 Done = Callable[[], None]
 
 
@@ -69,27 +64,6 @@ def after_both(done: Done) -> Done:
     return acknowledged
 
 
-class _Producer(Protocol):
-    """The calls used here; the library's own annotations leave their types open."""
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        *,
-        timestamp: int,
-        headers: Headers,
-        on_delivery: Callable[[KafkaError | None, object], None],
-    ) -> None: ...
-
-    def poll(self, timeout: float) -> int: ...
-
-    def flush(self, timeout: float) -> int: ...
-
-    def __len__(self) -> int: ...
-
-
 @dataclass(frozen=True)
 class Letter:
     """Why a record got no reading."""
@@ -104,8 +78,7 @@ class Publisher:
 
     def __init__(self, bootstrap: str, job: str, seconds: float = SECONDS_TO_DELIVER) -> None:
         self._bootstrap, self._job, self._seconds = bootstrap, job, seconds
-        heard = {"error_cb": self._heard}
-        self._producer = cast("_Producer", producer(bootstrap, seconds, LINGER_MS, {**heard}))
+        self._producer = open_producer(bootstrap, seconds, LINGER_MS, {"error_cb": self._heard})
         self._failure: KafkaError | None = None
         self._away_since: float | None = None
 
@@ -160,7 +133,7 @@ class Publisher:
         if left:
             raise self._away("it did not acknowledge all records in time")
 
-    def _origin(self, record: Record) -> Headers:
+    def _origin(self, record: Record) -> RecordHeaders:
         facts = {
             "headgate.topic": record.topic,
             "headgate.partition": str(record.partition),
@@ -169,10 +142,10 @@ class Publisher:
         }
         return [*((n, fact.encode()) for n, fact in facts.items()), *self._job_header()]
 
-    def _headers(self, origin: Sequence[Record]) -> Headers:
+    def _headers(self, origin: Sequence[Record]) -> RecordHeaders:
         return self._origin(origin[-1]) if origin else self._job_header()
 
-    def _job_header(self) -> Headers:
+    def _job_header(self) -> RecordHeaders:
         return [("headgate.job", self._job.encode())]
 
     def _queue(
@@ -180,28 +153,30 @@ class Publisher:
         topic: str,
         value: bytes | None,
         key: bytes | None,
-        headers: Headers,
+        headers: RecordHeaders,
         done: Done,
         stamp: int = NOW,
     ) -> None:
-        def delivered(error: KafkaError | None, _message: object) -> None:
+        def delivered(error: KafkaError | None, _message: Message) -> None:
             if error is None:
                 self._away_since = None
                 done()
             else:
                 self._failure = self._failure or error
 
-        while True:
-            try:
-                self._producer.produce(
-                    topic, value, key, timestamp=stamp, headers=headers, on_delivery=delivered
-                )
-                return
-            except BufferError:
-                self._producer.poll(0.05)
-                self._raise_failure()
-            except KafkaException as error:
-                raise self._refused(cast("KafkaError", error.args[0])) from error
+        try:
+            enqueue(
+                self._producer,
+                topic,
+                value,
+                key,
+                delivered,
+                headers=headers,
+                timestamp=stamp,
+                on_full=self._raise_failure,
+            )
+        except KafkaException as error:
+            raise self._refused(kafka_error(error)) from error
 
     def _heard(self, error: KafkaError) -> None:
         if error.name() == NOBODY and self._away_since is None:
@@ -210,7 +185,7 @@ class Publisher:
     def _raise_failure(self) -> None:
         if self._failure is None:
             return
-        if self._failure.retriable() or self._failure.name() in AWAY:
+        if is_away(self._failure):
             raise self._away(self._failure.str())
         raise self._refused(self._failure)
 
