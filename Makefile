@@ -35,7 +35,7 @@ TIMED = -p tests.support.durations --junitxml $(JUNIT) --durations 20
 SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # What the compilers stand on. They and it are about half each of `make test-fast` and run at once;
 # two workers would each have to collect both halves.
-BASE = $(addprefix tests/unit/,spec expr test_settings.py test_render_sql.py)
+BASE = $(addprefix tests/unit/,declarations conditions config core/sql test_settings.py test_render_sql.py)
 # Python would compile the package and rewrite the tests anew in every process that is started.
 unexport PYTHONDONTWRITEBYTECODE
 # make hands on what is given to it: `make process DATASET=orders MODE=batch` reaches every command.
@@ -271,7 +271,7 @@ test-durations: $(DEV) test ## run the quick tests and write where their time go
 	$(BIN)/python tools/test_durations.py $(JUNIT)
 
 test-fast: $(DEV) ## settings, rendering and compilers alone, in seconds
-	printf '%s\n' "$(BASE)" tests/unit/compile | xargs -P 2 -L 1 $(PYTEST) -q -p no:cacheprovider -m "not slow and not heavy"
+	printf '%s\n' "$(BASE)" "$(wildcard tests/unit/*/compile)" | xargs -P 2 -L 1 $(PYTEST) -q -p no:cacheprovider -m "not slow and not heavy"
 
 test-unit: $(DEV) ## unit tests alone, two minutes
 	$(PYTEST) tests/unit -q -m "not slow"

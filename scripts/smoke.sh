@@ -6,10 +6,10 @@ cd "$(dirname "$0")/.."
 packages="alembic annotated-types attrs click confluent-kafka hypothesis iniconfig jinja2 mako markupsafe orjson packaging
  pluggy pydantic pydantic-core pygments pytest pytest-timeout ruamel-yaml sortedcontainers sqlalchemy sqlglot
  typing-extensions typing-inspection"
-tests="tests/unit/test_bundles.py tests/unit/test_java.py tests/unit/test_settings.py tests/unit/test_config_cli.py
- tests/unit/test_local_state.py tests/unit/test_make_targets.py tests/unit/engine/test_archive.py
- tests/unit/engine/test_spark_options.py tests/unit/expr/test_regex.py tests/unit/expr/test_twin.py
- tests/unit/expr/test_parse.py tests/unit/expr/test_literals.py tests/unit/hashing/test_hash_vectors.py tests/unit/cli/test_local.py tests/unit/cli/test_steps.py"
+tests="tests/unit/core/runtime/test_bundles.py tests/unit/core/runtime/test_java.py tests/unit/test_settings.py tests/unit/config/test_config_cli.py
+ tests/unit/local/test_local_state.py tests/unit/cli/test_make_targets.py tests/unit/core/runtime/test_archive.py
+ tests/unit/core/engine/test_spark_options.py tests/unit/conditions/test_regex.py tests/unit/conditions/test_twin.py
+ tests/unit/conditions/test_parse.py tests/unit/conditions/test_literals.py tests/unit/hashing/test_hash_vectors.py tests/unit/local/test_local.py tests/unit/terminal/test_steps.py"
 
 version_of() { "$1" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null; }
 

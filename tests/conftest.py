@@ -30,11 +30,14 @@ settings.load_profile("any machine")
 # Servers that are dear to start, and the files that use any of them: one worker runs all of these.
 SERVERS = frozenset({"cassandra", "connect", "postgres", "private_broker", "registry"})
 FILES_WITH_SERVERS = frozenset(
-    f"tests/integration/test_{name}.py"
+    "tests/integration/{}/test_{}.py".format(*name.rsplit("/", 1))
     for name in """
-    api_contract audit_cassandra broker cassandra_service connect_cli consumer control_at_once debezium
-    events_api events_written generator groups hasher hasher_cdc hasher_faults hasher_looks postgres_service
-    reconcile_runbook repair schema_registry smt_connect smt_image smt_outages smt_secrets stream_faults
+    api/api_contract core/engine/stream_faults core/groups core/schema_registry filters/consumer
+    filters/control_at_once filters/debezium filters/events_api filters/events_written local/broker
+    local/cassandra_service local/postgres_service pipeline/generator reconcile/connect/connect_cli
+    reconcile/connect/smt_connect reconcile/connect/smt_image reconcile/connect/smt_outages
+    reconcile/connect/smt_secrets reconcile/audit_cassandra reconcile/hasher reconcile/hasher_cdc
+    reconcile/hasher_faults reconcile/hasher_looks reconcile/reconcile_runbook reconcile/repair
     """.split()
 )
 
