@@ -119,8 +119,8 @@ ACCOUNTS: tuple[str, ...] = (
     "headgate.filters.accounting:ACCOUNT_KIND",
 )
 
-# What certificate and validation ask of others: the manifest of a dataset, what its generator sent and
-# refused, whether services answer, and whether the tests of its marts pass.
+# What certificate and validation ask of others: the manifest of a dataset (for proposed rules too), what its
+# generator sent and refused, whether services answer, and whether the tests of its marts pass.
 DECLARED_DATASET = "headgate.pipeline.accounting:declared_dataset"
 GENERATOR_COUNTS = "headgate.pipeline.accounting:generator_counts"
 SERVICE_PROBE = "headgate.local.health:probe_services"
@@ -151,9 +151,6 @@ JOB_KINDS: dict[str, str] = {
 
 # What a rule table with two sources needs of reconciliation: a `headgate.quality.pairs.PairSupport`.
 PAIR_SUPPORT = "headgate.reconcile.rule_tables:PAIRS"
-
-# `(settings, name)` gives what other capabilities take from a dataset's manifest.
-DATASET_DEFAULTS = "headgate.pipeline.loader:dataset_defaults"
 
 
 def load(entry: str) -> Any:

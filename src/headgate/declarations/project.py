@@ -1,9 +1,8 @@
-"""Which datasets a project declares, where their manifests are, and what other capabilities take from one."""
+"""Which datasets a project declares, and where their manifests are."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.declarations.errors import suggestion
@@ -11,17 +10,6 @@ from headgate.errors import UsageError
 
 MANIFEST = "dataset.yml"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-
-
-@dataclass(frozen=True)
-class DatasetDefaults:
-    """The topics, keys and event time of a dataset: defaults of a rule set over its topic."""
-
-    topic: str
-    dlq_topic: str
-    dedup_key: tuple[str, ...]
-    key_field: str | None
-    event_ts_col: str
 
 
 def available_datasets(root: Path) -> tuple[str, ...]:

@@ -16,23 +16,23 @@ from headgate.core.engine.run import Reading
 from headgate.core.ledger.model import SNAPSHOT, Run
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import job_name
-from headgate.pipeline import revision as declaration
 from headgate.pipeline.accounting import declared_dataset
+from headgate.pipeline.revision import declared_revision, keep
 
 LOOK_BACK = 10_000
 
 
 def declare_run(settings: Settings, store: OpsStore, dataset: str, mode: str) -> DeclaredRun:
     """The dataset as it is declared now."""
-    declared = declaration.declared_revision(settings, dataset)
-    return DeclaredRun(declaration.keep(store, declared), {})
+    declared = declared_revision(settings, dataset)
+    return DeclaredRun(keep(store, declared), {})
 
 
 def declare_bronze_run(settings: Settings, store: OpsStore, dataset: str, mode: str) -> DeclaredRun:
     """The dataset as it is declared now, with all that the settings here say of what bronze reads."""
-    declared = declaration.declared_revision(settings, dataset)
+    declared = declared_revision(settings, dataset)
     reads = Reading.declared(declared, settings).options(mode)
-    return DeclaredRun(declaration.keep(store, declared), reads)
+    return DeclaredRun(keep(store, declared), reads)
 
 
 def declared_topics(settings: Settings, dataset: str) -> Mapping[str, str]:

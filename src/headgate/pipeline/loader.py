@@ -13,11 +13,9 @@ from pathlib import Path
 
 from headgate.conditions.grammar import ExprError
 from headgate.conditions.parser import parse_condition, parse_value
-from headgate.config.settings import Settings
 from headgate.declarations.columns import RECORD_TIME, RESERVED_COLUMNS, is_odd_name
 from headgate.declarations.document import Document, Plain, read_document, text_of, validate
 from headgate.declarations.errors import Declared, Refusal, suggestion
-from headgate.declarations.project import DatasetDefaults, find_dataset
 from headgate.declarations.types import TIMESTAMP_LTZ, SqlType, can_cast, parse_type
 from headgate.errors import DeclarationError, Fault
 from headgate.pipeline.spec import Dataset
@@ -240,18 +238,6 @@ def load_dataset(path: Path, variables: Mapping[str, str]) -> Declared[Dataset]:
     if document.faults or dataset is None:
         raise DeclarationError(sorted(document.faults, key=lambda fault: fault.line or 0))
     return Declared(dataset, document.file, document.lines)
-
-
-def dataset_defaults(settings: Settings, name: str) -> DatasetDefaults:
-    """What the manifest of the dataset `name` says of its topics, keys and event time."""
-    dataset = load_dataset(find_dataset(settings.root, name), settings.topics_of(name)).value
-    return DatasetDefaults(
-        topic=dataset.topic,
-        dlq_topic=dataset.dlq_topic,
-        dedup_key=dataset.dedup_key,
-        key_field=dataset.key_field,
-        event_ts_col=dataset.event_ts_col,
-    )
 
 
 def _folder(path: Path) -> str | None:

@@ -6,6 +6,6 @@ Spark) → `report`; `accounting` proves that no row is missing, `cli` holds `he
 Beside the walk: `evaluator` judges rows without Spark and runs declared tests, `diff` compares two revisions,
 `explain` describes rules in words, `suggest` proposes rules from a Parquet file, `notebook` writes notebooks,
 `record_parser` reads single records as the job does. Tables with two sources are declared and compiled here too;
-`headgate.reconcile` brings what is special to them.
+`headgate.reconcile` brings what is special to them, behind the interface of `pairs`.
 Entry points: `job.run.run_quality`, `revision.declared_rules`, `compile.resolve.judged_table`.
 """

@@ -15,10 +15,17 @@ from headgate.core.ledger.model import JobSpec, Run
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import job_name
 from headgate.errors import UsageError
-from headgate.quality import revision as rules_revision
 from headgate.quality.compile.tables import QUALITY, RECONCILE
 from headgate.quality.deploy import refuse_other_width
-from headgate.quality.revision import RulesRevision, declared_rules, deployed, running_mark
+from headgate.quality.revision import (
+    RulesRevision,
+    declared_rules,
+    deployed,
+    deployed_mark,
+    fetch,
+    keep,
+    running_mark,
+)
 
 REVISION_FIX = "headgate rules deploy {subject}: it takes over between two batches"
 
@@ -42,7 +49,7 @@ def declare_run(settings: Settings, store: OpsStore, table: str, mode: str) -> D
             why="a table is judged by its snapshot; only the records of topics are judged as they come",
             fix=f"headgate job run {job}",
         )
-    return DeclaredRun(rules_revision.keep(store, declared), reads)
+    return DeclaredRun(keep(store, declared), reads)
 
 
 def declared_of_kind(settings: Settings, table: str, kind: str) -> RulesRevision:
@@ -78,8 +85,8 @@ def declared_topic(settings: Settings, table: str) -> Mapping[str, str]:
 def deploy_with_run(store: OpsStore, spec: JobSpec) -> None:
     """Deploy the revision of a new run, before an engine sees the run."""
     refuse_results_of_other_kind(store, spec.kind, spec.subject)
-    refuse_other_width(store, rules_revision.fetch(store, spec.revision))
-    store.mark(rules_revision.deployed_mark(spec.subject), spec.revision)
+    refuse_other_width(store, fetch(store, spec.revision))
+    store.mark(deployed_mark(spec.subject), spec.revision)
 
 
 def refuse_results_of_other_kind(store: OpsStore, kind: str, table: str) -> None:

@@ -6,5 +6,5 @@ topic) → `compile` (SQL from messages to states to verdicts) → `job` (batche
 `key_history`, `row_diff` (read what was found) → `report`, `accounting` → `repair` (sends rows again).
 Beside it: `table_compare` compares two tables without a stream, `cassandra` is the cloud side's database,
 `rows` reads whole rows of both sides. The declaration stands with the rule set: `quality/spec/reconcile_section.py`.
-Entry points: `job.job.run_reconcile`, `compile.file.reconcile_sections`, and `headgate reconcile` in `cli`.
+Entry points: `job.job.run_reconcile`, `rule_tables.PAIRS` for quality, and `headgate reconcile` in `cli`.
 """

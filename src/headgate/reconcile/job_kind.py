@@ -8,7 +8,6 @@ from headgate.config.settings import Settings
 from headgate.core.engine.job_kind import DeclaredRun, JobKind
 from headgate.core.engine.run import pair_options
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.quality import revision as rules_revision
 from headgate.quality.compile.tables import RECONCILE
 from headgate.quality.job_kind import (
     REVISION_FIX,
@@ -17,14 +16,14 @@ from headgate.quality.job_kind import (
     deployed_revision,
     rules_details,
 )
-from headgate.quality.revision import RulesRevision, declared_rules
+from headgate.quality.revision import RulesRevision, declared_rules, keep
 
 
 def declare_run(settings: Settings, store: OpsStore, table: str, mode: str) -> DeclaredRun:
     """The pair as it is declared now."""
     declared = declared_of_kind(settings, table, RECONCILE)
     reads = pair_options(_topics_of(declared, settings), settings, mode)
-    return DeclaredRun(rules_revision.keep(store, declared), reads)
+    return DeclaredRun(keep(store, declared), reads)
 
 
 def follows_a_topic(settings: Settings, table: str) -> bool:

@@ -15,8 +15,8 @@ from headgate.certify.certificate import Certificate, broken
 from headgate.core.engine.batch import Faults, Point
 from headgate.core.ledger.model import Run
 from headgate.errors import BatchRefusedError, UsageError
-from headgate.pipeline import revision as declaration
 from headgate.pipeline.rebuild import recover_dataset
+from headgate.pipeline.revision import declared_revision
 
 LATER = MORNING + 60 * SECOND
 
@@ -178,9 +178,7 @@ def test_the_certificate_holds_with_backfills_and_names_a_removed_row(
     pipeline.process("silver")
     assert pipeline.outcomes("silver")["backfilled"] > 0
     check_certificate(pipeline)
-    told = recover_dataset(
-        pipeline.session, declaration.declared_revision(pipeline.settings, pipeline.name)
-    )
+    told = recover_dataset(pipeline.session, declared_revision(pipeline.settings, pipeline.name))
     known = {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row, _ in told.rows}
     ledger = (*pipeline.ledger("silver"), *pipeline.ledger("backfill"))
     assert {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in ledger} <= known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -13,7 +13,6 @@ from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.declarations.project import DatasetDefaults
     from headgate.quality.suggest.proposals import Suggested, Suggestion
     from headgate.quality.suggest.survey import RuleWishes
 
@@ -134,14 +133,29 @@ def _wishes(settings: Settings, given: _Given) -> RuleWishes:
     )
 
 
+class DatasetDefaults(Protocol):
+    """What a rule set takes of a dataset's manifest where no option says otherwise."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def dlq_topic(self) -> str: ...
+    @property
+    def dedup_key(self) -> tuple[str, ...]: ...
+    @property
+    def key_field(self) -> str | None: ...
+    @property
+    def event_ts_col(self) -> str: ...
+
+
 def _of_dataset(settings: Settings, given: _Given) -> RuleWishes:
     """What the manifest says of its topic, key and event time holds for its rules too."""
-    from headgate.app import DATASET_DEFAULTS, load
+    from headgate.app import DECLARED_DATASET, load
     from headgate.core.profiler.model import snake_case
     from headgate.quality.suggest.survey import RuleWishes
 
     name = given.dataset or active_dataset(settings)
-    dataset: DatasetDefaults = load(DATASET_DEFAULTS)(settings, name)
+    dataset: DatasetDefaults = load(DECLARED_DATASET)(settings, name)
     return RuleWishes(
         table=_free(settings, given.name or snake_case(name), chosen=given.name is not None),
         file=given.file or _data_file(settings, name),

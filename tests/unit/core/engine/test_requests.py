@@ -72,7 +72,7 @@ def test_a_stream_under_another_revision_is_to_be_restarted(
     settings: Settings, store: OpsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask_for(settings, store, "bronze", "streaming", {})
-    monkeypatch.setattr("headgate.pipeline.revision.keep", lambda store, revision: "another")
+    monkeypatch.setattr("headgate.pipeline.job_kinds.keep", lambda store, revision: "another")
     with pytest.raises(ConflictError, match="under another revision") as error:
         ask_for(settings, store, "bronze", "streaming", {})
     assert "headgate job restart bronze-taxi" in error.value.fix
