@@ -8,8 +8,8 @@ from pathlib import Path
 from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.declarations.errors import Declared
 from headgate.pipeline.generator.declaration import load_sample
+from headgate.pipeline.generator.parquet_to_kafka import Generated, Plan, generate
 from headgate.pipeline.generator.sample import write_sample
-from headgate.pipeline.generator.send import Generated, Plan, generate
 from headgate.pipeline.loader import load_dataset
 from headgate.pipeline.spec import Dataset
 

@@ -40,7 +40,7 @@ TESTS = "tests/integration"
 WALKS = (
     Walk(
         "a record to its silver row",
-        f"{TESTS}/certify/test_certify.py::test_a_finished_pipeline_is_certified",
+        f"{TESTS}/pipeline/test_backfill.py::test_the_certificate_holds_with_backfills_and_names_a_removed_row",
         "run_bronze",
     ),
     Walk(

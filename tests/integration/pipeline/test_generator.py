@@ -19,8 +19,8 @@ from headgate.core.kafka.producer import TopicWriter
 from headgate.errors import UnavailableError
 from headgate.local.process import wait_until
 from headgate.pipeline.generator.declaration import load_sample
+from headgate.pipeline.generator.parquet_to_kafka import Plan, Sending, generate
 from headgate.pipeline.generator.sample import write_sample
-from headgate.pipeline.generator.send import Plan, Sending, generate
 from headgate.pipeline.generator.source import ParquetSource
 from headgate.pipeline.loader import load_dataset
 

@@ -18,7 +18,7 @@ from tests.support.pipeline import Pipeline
 
 from headgate.core.profiler.draft import Wishes, draw_up
 from headgate.pipeline.draft import draft_text
-from headgate.pipeline.generator.send import Generated, Plan, generate
+from headgate.pipeline.generator.parquet_to_kafka import Generated, Plan, generate
 from headgate.pipeline.loader import load_dataset
 from headgate.pipeline.spec import Dataset
 

@@ -9,8 +9,8 @@ import pytest
 from headgate.config.settings import Settings
 from headgate.errors import UnavailableError
 from headgate.pipeline.cli.feed import plan_from, sample_words
+from headgate.pipeline.generator.parquet_to_kafka import Plan
 from headgate.pipeline.generator.sample import Planted, SampleFile
-from headgate.pipeline.generator.send import Plan
 
 ROOT = Path(__file__).parents[3]
 

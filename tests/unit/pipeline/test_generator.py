@@ -24,7 +24,7 @@ from headgate.errors import (
     OperationError,
     SettingsError,
 )
-from headgate.pipeline.generator.send import Generated, Plan, Sending, generate
+from headgate.pipeline.generator.parquet_to_kafka import Generated, Plan, Sending, generate
 from headgate.pipeline.generator.source import ParquetSource, RowContract, envelope, require_fit
 from headgate.pipeline.spec import Dataset
 
@@ -180,7 +180,7 @@ def test_realtime_keeps_to_the_rate(plan: Plan) -> None:
 def test_batch_waits_for_each_batch_and_burst_only_for_the_last(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.pipeline.generator.send.BATCH_ROWS", 10)
+    monkeypatch.setattr("headgate.pipeline.generator.parquet_to_kafka.BATCH_ROWS", 10)
     burst, batch = Memory(), Memory()
     send(plan, burst)
     send(replace(plan, mode="batch"), batch)
@@ -221,7 +221,7 @@ def test_the_envelope_is_json_even_around_broken_bytes() -> None:
 def test_an_interruption_ends_between_batches_and_says_how_many_were_sent(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.pipeline.generator.send.BATCH_ROWS", 10)
+    monkeypatch.setattr("headgate.pipeline.generator.parquet_to_kafka.BATCH_ROWS", 10)
     writer = Memory()
     with pytest.raises(InterruptedByUserError, match="after 20 of 50 rows"):
         send(plan, writer, stop_after=2)

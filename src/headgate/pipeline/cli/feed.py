@@ -16,8 +16,8 @@ from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
+    from headgate.pipeline.generator.parquet_to_kafka import Mode, Plan
     from headgate.pipeline.generator.sample import SampleFile
-    from headgate.pipeline.generator.send import Mode, Plan
 
 DEFAULT_ROWS = 50_000
 MODES = ("burst", "realtime", "batch")
@@ -112,7 +112,7 @@ def generate(
       headgate feed generate --file data/small.parquet
     """
     from headgate.config.settings import load_settings
-    from headgate.pipeline.generator import send
+    from headgate.pipeline.generator import parquet_to_kafka as send
 
     settings = load_settings()
     chosen = mode or ("realtime" if rate else settings.generator_mode)
@@ -141,7 +141,7 @@ def plan_from(
     """What `feed generate` will do under these settings."""
     from headgate.core.kafka.topics import bootstrap_of
     from headgate.declarations.project import find_dataset
-    from headgate.pipeline.generator.send import Plan
+    from headgate.pipeline.generator.parquet_to_kafka import Plan
     from headgate.pipeline.loader import load_dataset
 
     said = f"HOST_DATA_DIR={settings.host_data_dir} and DATA_PATH={settings.data_path}"
