@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.config.settings import Settings
 from headgate.core.engine.batch import BatchProtocol, Point, Result, TopicTarget, span
@@ -32,6 +31,9 @@ from headgate.pipeline import drift
 from headgate.pipeline.compile.dataset import BRONZE_BATCH, BRONZE_STREAMING
 from headgate.pipeline.compile.evolution import Seen
 from headgate.pipeline.revision import Scripts, declared_revision, fetch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 ACCEPTED, REFUSED, TOMBSTONE = "accepted", "refused", "tombstone"
 

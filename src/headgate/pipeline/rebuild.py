@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.config.settings import Settings
 from headgate.core.engine.batch import Result, span
@@ -26,6 +25,9 @@ from headgate.pipeline.backfill import account_backfill
 from headgate.pipeline.bronze import account_bronze
 from headgate.pipeline.revision import DatasetRevision, declared_revision
 from headgate.pipeline.silver import account_silver
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def recover_datasets(

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.config.settings import Settings
 from headgate.core.engine.session import start_session, stop_session
 from headgate.core.engine.spark_options import quote_java_options
 from headgate.core.lake.spark import sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 STATEMENTS = (
     "CREATE NAMESPACE lake.training",

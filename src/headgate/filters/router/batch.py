@@ -11,9 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Protocol
 
 from headgate.conditions.literals import spark_literal
 from headgate.core.engine.batch import BatchProtocol, Point, Result, TopicTarget
@@ -31,6 +29,9 @@ from headgate.filters.router.views import RouterViews, Sums, counters, letters
 from headgate.filters.store.model import Member, RoutedBatch, RoutedCount
 from headgate.filters.store.routed import RoutedRows
 from headgate.filters.store.routing import RoutingStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 ROUTED, UNROUTED, REFUSED, TOMBSTONE = "routed", "unrouted", "refused", "tombstone"
 # A record that the router has refused; the replay of a filter comes across it a second time.

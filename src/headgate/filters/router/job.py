@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from headgate.core.engine.batch import Result, Work, ledger_row
 from headgate.core.engine.checkpoint import Checkpoint, goes_on_at, repair_checkpoint
@@ -45,6 +44,9 @@ from headgate.filters.router.views import RouterViews
 from headgate.filters.store.model import Boundary, RoutedBatch, Seen, Standing, Wanted
 from headgate.filters.store.routed import RoutedRows
 from headgate.filters.store.routing import RoutingStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class RouterGap:

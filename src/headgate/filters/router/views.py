@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.conditions.literals import spark_literal
 from headgate.core.engine.batch import Faults
@@ -17,6 +16,9 @@ from headgate.core.lake.spark import session_id, sql
 from headgate.core.ledger.model import Intent, Range, canonical
 from headgate.errors import OperationError
 from headgate.filters.router.sets import FilterSet
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 SOURCE, KEYS, READ = "router_source", "router_keys", "router_read"
 ROUTED, REFUSED = "router_routed", "router_refused"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from headgate.config.settings import Settings
 from headgate.core.engine.recovery import REPAIR, repair_topic
@@ -21,6 +20,9 @@ from headgate.quality.job.batch import QualityTarget
 from headgate.quality.job.snapshot import SnapshotRun
 from headgate.quality.job.topic import QualityRun, with_keys
 from headgate.quality.revision import Revisions, RulesRevision, deployed_mark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @contextmanager

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
-
 from headgate.conditions.literals import spark_literal
 from headgate.config.settings import Settings
 from headgate.core.engine.run import RunContext
@@ -36,7 +34,7 @@ from headgate.core.metrics.windows import (
 from headgate.quality.revision import RulesRevision, deployed, fetch
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row
+    from pyspark.sql import Row, SparkSession
 
 
 VIEWS = "spark_catalog.default"

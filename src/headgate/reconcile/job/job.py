@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from headgate.core.engine.batch import Work
 from headgate.core.engine.checkpoint import Checkpoint, repair_checkpoint
@@ -41,6 +40,9 @@ from headgate.reconcile.job.states import (
 )
 from headgate.reconcile.job.sweep import Sweep, sweep_job
 from headgate.reconcile.job.target import Hint, ReconcileTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class ReconcileRun(QualityRun):
