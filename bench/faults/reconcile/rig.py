@@ -11,10 +11,11 @@ from bench.faults.rig import HomeEngine, bootstrap_of, engine_of, running_broker
 from headgate.config.settings import Settings
 from headgate.core.metrics.prometheus import parse_samples
 from headgate.core.runtime.http import read_text
+from headgate.core.runtime.ports import any_port
 from headgate.errors import UnavailableError
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
-from headgate.local.process import Child, any_port, wait_until
+from headgate.local.process import Child, wait_until
 from headgate.local.service import Running
 from headgate.local.service_kinds import BrokerService, connect_plugins
 
