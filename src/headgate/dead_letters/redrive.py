@@ -152,9 +152,7 @@ def planning(home: Path) -> Generator[None]:
 
 def new_journal(home: Path, plan: RedrivePlan, by: str, now: datetime) -> Journal:
     """A journal with the plan in it; on disk whole or not at all."""
-    folder = home / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / journal_file.file_name("redrive", now)
+    file = home / FOLDER / journal_file.file_name("redrive", now)
     head = {"by": by, "items": [asdict(item) for item in plan.items]}
     head |= {"skipped": [asdict(outcome) for outcome in plan.skipped]}
     journal_file.begin(file, head)

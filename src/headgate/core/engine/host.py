@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.app import load
+from headgate.config.env_files import write_atomically
 from headgate.config.settings import Settings, load_settings
 from headgate.core.engine.controller import LOOK_SECONDS, Controller, Driver
 from headgate.core.engine.job_kind import JOBS, KINDS
@@ -188,10 +189,7 @@ def _announced(
         "metrics_port": metrics_port,
         "state": "ready",
     }
-    new = path.with_suffix(".new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(content, file)
-    new.replace(path)
+    write_atomically(path, json.dumps(content).encode())
     try:
         yield
     finally:

@@ -74,12 +74,10 @@ def file_name(prefix: str, now: datetime) -> str:
 
 def begin(file: Path, head: Mapping[str, object]) -> None:
     """The file with its first line, there whole or not at all."""
-    part = file.with_suffix(".part")
-    with part.open("wb") as out:
+    with whole_file(file) as part, part.open("wb") as out:
         out.write(orjson.dumps(head) + b"\n")
         out.flush()
         os.fsync(out.fileno())
-    part.rename(file)
 
 
 def append(file: Path, lines: Iterable[Mapping[str, object]]) -> None:

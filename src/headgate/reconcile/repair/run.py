@@ -90,9 +90,8 @@ def new_journal(
             why=str(found.file),
             fix=f"headgate reconcile repair {table} --resume --yes, or remove the file",
         )
-    folder = home / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    journal = Journal(folder / journal_file.file_name(table, now), table, target, tuple(items))
+    file = home / FOLDER / journal_file.file_name(table, now)
+    journal = Journal(file, table, target, tuple(items))
     head = {"table": table, "target": target, "items": [asdict(item) for item in journal.items]}
     journal_file.begin(journal.file, head)
     return journal
