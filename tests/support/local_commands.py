@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from headgate.local.process import any_port
+from headgate.core.runtime.ports import any_port
 from headgate.local.state import LocalFiles, Phase, ServiceState
 
 

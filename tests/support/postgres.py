@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from headgate.core.runtime.ports import LOOPBACK
 from headgate.filters.events.database import Place, connect
 from headgate.local.postgres import DATABASE, USER, PostgresServer
-from headgate.local.process import LOOPBACK
 
 ROOT = Path(__file__).parents[2]
 

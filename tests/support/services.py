@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from headgate.core.kafka.topics import Topics, TopicSpec
+from headgate.core.runtime.ports import any_port
 from headgate.errors import UnavailableError
 from headgate.local import kafka
-from headgate.local.process import Child, any_port, wait_until
+from headgate.local.process import Child, wait_until
 from headgate.local.service import Running, Service
 
 # Each waits only until its service answers; beside other tests a JVM may take minutes to start.

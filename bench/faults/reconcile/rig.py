@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -10,11 +9,13 @@ from pathlib import Path
 
 from bench.faults.rig import HomeEngine, bootstrap_of, engine_of, running_broker, start_command
 from headgate.config.settings import Settings
+from headgate.core.metrics.prometheus import parse_samples
 from headgate.core.runtime.http import read_text
+from headgate.core.runtime.ports import any_port
 from headgate.errors import UnavailableError
 from headgate.local.cassandra import CassandraServer
 from headgate.local.connect import ConnectServer
-from headgate.local.process import Child, any_port, wait_until
+from headgate.local.process import Child, wait_until
 from headgate.local.service import Running
 from headgate.local.service_kinds import BrokerService, connect_plugins
 
@@ -26,7 +27,6 @@ ONPREM_TOPIC, CLOUD_TOPIC = "topic1", "topic2"
 TOPICS_BY_PREFIX = {"onprem:": ONPREM_TOPIC, "cloud:": CLOUD_TOPIC}
 HASHER_SECONDS = 90.0
 STOP_SECONDS = 60.0
-_SAMPLE = re.compile(r"^(?P<name>[a-z_]+)(?P<labels>\{[^}]*\})? (?P<value>[0-9.e+-]+)$", re.M)
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ def read_metrics(url: str) -> dict[str, float]:
     except OSError:
         return {}
     sums: dict[str, float] = {}
-    for sample in _SAMPLE.finditer(text):
-        sums[sample["name"]] = sums.get(sample["name"], 0.0) + float(sample["value"])
+    for name, _, value in parse_samples(text):
+        sums[name] = sums.get(name, 0.0) + value
     return sums
 
 

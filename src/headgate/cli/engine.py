@@ -83,7 +83,7 @@ def serve_command(host: str, port: int | None, quiet: bool) -> None:
     """
     from headgate.api.server import Address, serve
     from headgate.config.settings import load_settings
-    from headgate.local.process import choose_port
+    from headgate.core.runtime.ports import choose_port
 
     settings = load_settings()
     _log(quiet)

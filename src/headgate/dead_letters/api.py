@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue
 from headgate.core.identity.audit import AuditLog
 from headgate.core.identity.roles import OPERATORS, Identity
 from headgate.dead_letters.masking import ListedLetter, ShownLetter, hidden_names, listed, shown
-from headgate.dead_letters.redrive import Journal, need_journal
+from headgate.dead_letters.redrive import RedriveJournal, need_journal
 from headgate.dead_letters.service import MOST, PER_SECOND, Redriving, open_redriving
 from headgate.dead_letters.table import Chosen, Group, RedrivePlan, RedriveReport
 from headgate.errors import (
@@ -317,7 +317,7 @@ def _audited(here: Served, by: Identity, action: str, subject: str, **detail: An
         change.audit(by.name, action, subject, **detail)
 
 
-def _start(here: Served, journal: Journal, per_second: int) -> None:
+def _start(here: Served, journal: RedriveJournal, per_second: int) -> None:
     """In a thread of its own; when the server stops, it ends between two batches."""
 
     def carry_out() -> None:
@@ -330,7 +330,7 @@ def _start(here: Served, journal: Journal, per_second: int) -> None:
     threading.Thread(target=carry_out, name=journal.name, daemon=True).start()
 
 
-def _carried_out(here: Served, journal: Journal, per_second: int) -> bool:
+def _carried_out(here: Served, journal: RedriveJournal, per_second: int) -> bool:
     """False while another redrive is under way: it is waited for."""
     if here.stopping.is_set():
         return True

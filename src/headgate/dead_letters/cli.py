@@ -16,7 +16,7 @@ from headgate.terminal.lazy_group import LazyCommands
 
 if TYPE_CHECKING:
     from headgate.dead_letters.masking import ShownLetter
-    from headgate.dead_letters.redrive import Journal
+    from headgate.dead_letters.redrive import RedriveJournal
     from headgate.dead_letters.service import Redriving
     from headgate.dead_letters.table import Chosen, RedrivePlan, RedriveReport
 
@@ -269,7 +269,7 @@ def _resumed(redriving: Redriving, per_second: int, dry_run: bool, yes: bool) ->
         _carried_out(redriving, journal, per_second)
 
 
-def _audited(redriving: Redriving, journal: Journal, *, resume: bool) -> None:
+def _audited(redriving: Redriving, journal: RedriveJournal, *, resume: bool) -> None:
     """As over the API: who sent what where stands in the log."""
     from headgate.core.identity.audit import AuditLog
     from headgate.core.ledger.ops_store import OpsStore
@@ -281,7 +281,7 @@ def _audited(redriving: Redriving, journal: Journal, *, resume: bool) -> None:
         change.audit(f"local:{getpass.getuser()}", "redrive", journal.name, **detail)
 
 
-def _carried_out(redriving: Redriving, journal: Journal, per_second: int) -> None:
+def _carried_out(redriving: Redriving, journal: RedriveJournal, per_second: int) -> None:
     from headgate.core.runtime.journal import interruption
 
     with (

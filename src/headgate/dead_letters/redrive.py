@@ -12,13 +12,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Protocol
 
 from headgate.core.runtime import journal as journal_file
-from headgate.core.runtime.journal import SUFFIX, Pace, Watcher
+from headgate.core.runtime.journal import SUFFIX, Journal, Pace, Watcher
 from headgate.dead_letters.table import (
     FROM_TABLE,
     SAME_RECORD,
@@ -69,24 +71,22 @@ Ends = Mapping[str, Mapping[str, int]]
 
 
 @dataclass
-class Journal:
-    """One redrive: what was planned, what was announced, what became of it."""
+class RedriveJournal(Journal[Item, Outcome, Ends]):
+    """One redrive; what is announced has the ends of the topics from before it was sent."""
 
-    file: Path
-    items: tuple[Item, ...]
+    key_of = attrgetter("id")
+    outcome_of = Outcome
     skipped: tuple[Outcome, ...] = ()
     by: str = ""
-    outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    announced: dict[str, Ends] = field(default_factory=dict[str, Ends])
-    closed: bool = False
 
-    @property
-    def name(self) -> str:
-        return self.file.name.removesuffix(SUFFIX)
+    def announcement(self, line: journal_file.Line) -> Mapping[str, Ends]:
+        ends: Ends = line["ends"]
+        return dict.fromkeys(line["announced"], ends)
 
-    @property
-    def left(self) -> tuple[Item, ...]:
-        return tuple(item for item in self.items if item.id not in self.outcomes)
+    def alone(self) -> AbstractContextManager[None]:
+        """One redrive at a time: two could send the same letter."""
+        lock = self.file.with_name(LOCK)
+        return journal_file.held_alone(lock, "another process is sending dead letters again")
 
     @property
     def uncertain(self) -> tuple[Item, ...]:
@@ -94,18 +94,7 @@ class Journal:
         return tuple(item for item in self.left if item.id in self.announced)
 
     def announce(self, items: Iterable[Item], ends: Ends) -> None:
-        ids = [item.id for item in items]
-        self.announced |= dict.fromkeys(ids, ends)
-        journal_file.append(self.file, [{"announced": ids, "ends": ends}])
-
-    def settle(self, outcomes: Iterable[Outcome]) -> None:
-        found = list(outcomes)
-        self.outcomes |= {outcome.id: outcome for outcome in found}
-        journal_file.append(self.file, [{"outcome": asdict(outcome)} for outcome in found])
-
-    def close(self) -> None:
-        self.closed = True
-        journal_file.append(self.file, [{"closed": True}])
+        self.write([{"announced": [item.id for item in items], "ends": ends}])
 
     def report(self) -> RedriveReport:
         every = list(self.outcomes.values())
@@ -122,24 +111,6 @@ class Journal:
             journal=str(self.file),
         )
 
-    @contextmanager
-    def held(self) -> Generator[None]:
-        """Go on with it, alone: read anew, a line that a kill cut off taken out."""
-        with alone(self.file.parent):
-            journal_file.cut_off(self.file)
-            fresh = read_journal(self.file)
-            self.outcomes, self.announced, self.closed = (
-                fresh.outcomes,
-                fresh.announced,
-                fresh.closed,
-            )
-            yield
-
-
-def alone(folder: Path) -> AbstractContextManager[None]:
-    """One redrive at a time: two could send the same letter."""
-    return journal_file.held_alone(folder / LOCK, "another process is sending dead letters again")
-
 
 @contextmanager
 def planning(home: Path) -> Generator[None]:
@@ -150,29 +121,27 @@ def planning(home: Path) -> Generator[None]:
         yield
 
 
-def new_journal(home: Path, plan: RedrivePlan, by: str, now: datetime) -> Journal:
+def new_journal(home: Path, plan: RedrivePlan, by: str, now: datetime) -> RedriveJournal:
     """A journal with the plan in it; on disk whole or not at all."""
-    folder = home / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / journal_file.file_name("redrive", now)
+    file = home / FOLDER / journal_file.file_name("redrive", now)
     head = {"by": by, "items": [asdict(item) for item in plan.items]}
     head |= {"skipped": [asdict(outcome) for outcome in plan.skipped]}
     journal_file.begin(file, head)
-    return Journal(file, plan.items, plan.skipped, by)
+    return RedriveJournal(file, plan.items, plan.skipped, by)
 
 
-def journals(home: Path) -> tuple[Journal, ...]:
+def journals(home: Path) -> tuple[RedriveJournal, ...]:
     """All of them, oldest first."""
     files = sorted((home / FOLDER).glob(f"redrive-*{SUFFIX}"))
     return tuple(read_journal(file) for file in files)
 
 
-def open_journals(home: Path) -> tuple[Journal, ...]:
+def open_journals(home: Path) -> tuple[RedriveJournal, ...]:
     """Those that have something left to send."""
     return tuple(journal for journal in journals(home) if not journal.closed)
 
 
-def need_journal(home: Path, name: str) -> Journal:
+def need_journal(home: Path, name: str) -> RedriveJournal:
     file = home / FOLDER / f"{name}{SUFFIX}"
     if _NAME.fullmatch(name) is None or not file.is_file():
         raise NotFoundError(f"there is no redrive {name[:80]!r}", fix="headgate dlq redrives")
@@ -190,25 +159,12 @@ def sent_before(home: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def read_journal(file: Path) -> Journal:
+def read_journal(file: Path) -> RedriveJournal:
     """A journal as it stands; nothing is written."""
-    head, lines = journal_file.read(file)
+    head, _ = journal_file.read(file)
     items = tuple(Item(**item) for item in head["items"])
     skipped = tuple(Outcome(**one) for one in head["skipped"])
-    journal = Journal(file, items, skipped, head["by"])
-    for line in lines:
-        _take(journal, line)
-    return journal
-
-
-def _take(journal: Journal, line: journal_file.Line) -> None:
-    if "announced" in line:
-        journal.announced |= dict.fromkeys(line["announced"], line["ends"])
-    elif "outcome" in line:
-        outcome = Outcome(**line["outcome"])
-        journal.outcomes[outcome.id] = outcome
-    else:
-        journal.closed = True
+    return RedriveJournal(file, items, skipped, head["by"]).reload()
 
 
 GONE = "it is not in the dead-letter table any more"
@@ -237,23 +193,18 @@ class Edges:
     sleep: Callable[[float], None] = time.sleep
 
 
-def run_redrive(journal: Journal, edges: Edges, per_second: int, watcher: Watcher) -> RedriveReport:
+def run_redrive(
+    journal: RedriveJournal, edges: Edges, per_second: int, watcher: Watcher
+) -> RedriveReport:
     """Send what is left; stops between batches when asked to."""
     with journal.held():
         _settle_uncertain(journal, edges)
         pace = Pace(per_second, edges.clock, edges.sleep)
-        for batch in _batches(journal.left, pace.batch):
-            if edges.stopped():
-                break
-            pace.wait(len(batch))
-            _send(journal, edges, batch)
-            watcher.update(len(journal.outcomes))
-        if not journal.left and not journal.closed:
-            journal.close()
+        journal.carry_out(partial(_send, journal, edges), pace, edges.stopped, watcher)
     return journal.report()
 
 
-def _settle_uncertain(journal: Journal, edges: Edges) -> None:
+def _settle_uncertain(journal: RedriveJournal, edges: Edges) -> None:
     """A kill between sending and noting: the topic itself says what had arrived."""
     uncertain = journal.uncertain
     if not uncertain:
@@ -273,7 +224,7 @@ def _earliest(ends: Iterator[Ends]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _send(journal: Journal, edges: Edges, batch: Sequence[Item]) -> None:
+def _send(journal: RedriveJournal, edges: Edges, batch: Sequence[Item]) -> list[Outcome]:
     letters = edges.letters([item.id for item in batch])
     ends = edges.target.ends({item.topic for item in batch})
     cannot = [outcome for item in batch if (outcome := _cannot(item, letters, ends))]
@@ -282,7 +233,7 @@ def _send(journal: Journal, edges: Edges, batch: Sequence[Item]) -> None:
     if fresh := [item for item in wanted if item.id not in journal.announced]:
         journal.announce(fresh, ends)
     pairs = [(letters[item.id], item.topic) for item in wanted]
-    journal.settle([*cannot, *(edges.target.send(pairs, journal.name) if pairs else [])])
+    return [*cannot, *(edges.target.send(pairs, journal.name) if pairs else [])]
 
 
 def _cannot(item: Item, letters: Mapping[str, Letter], ends: Ends) -> Outcome | None:
@@ -291,8 +242,3 @@ def _cannot(item: Item, letters: Mapping[str, Letter], ends: Ends) -> Outcome | 
     if item.topic not in ends:
         return Outcome(item.id, "refused", why=f"there is no topic {item.topic}")
     return None
-
-
-def _batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    for at in range(0, len(items), size):
-        yield items[at : at + size]

@@ -21,7 +21,7 @@ from headgate.core.lake.duckdb_reader import Lake
 from headgate.core.runtime.journal import Watcher
 from headgate.dead_letters.redrive import (
     Edges,
-    Journal,
+    RedriveJournal,
     journals,
     new_journal,
     planning,
@@ -190,7 +190,7 @@ class Redriving:
         waiting = [one for one in found if one.id not in sent]
         return waiting[:limit]
 
-    def begin(self, plan: RedrivePlan, by: str, now: datetime) -> Journal:
+    def begin(self, plan: RedrivePlan, by: str, now: datetime) -> RedriveJournal:
         """The plan on disk, refused when the world has moved: a letter of it was sent meanwhile."""
         with planning(self.settings.home):
             taken = sent_before(self.settings.home) & {item.id for item in plan.items}
@@ -203,7 +203,7 @@ class Redriving:
 
     def carry_out(
         self,
-        journal: Journal,
+        journal: RedriveJournal,
         per_second: int,
         watcher: Watcher | None = None,
         stopped: Callable[[], bool] = lambda: False,

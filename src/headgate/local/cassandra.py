@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from headgate.local.process import LOOPBACK, Command, any_port
+from headgate.core.runtime.ports import LOOPBACK, any_port
+from headgate.local.process import Command
 from headgate.local.service import (
     DISK_FULL,
     IDENTITY,

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headgate.core.runtime.bundles import bundle
-from headgate.local.process import LOOPBACK, Child, Command, any_port
+from headgate.core.runtime.ports import LOOPBACK, any_port
+from headgate.local.process import Child, Command
 from headgate.local.service import (
     DISK_FULL,
     JVM,

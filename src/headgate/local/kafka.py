@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.core.kafka.topics import Topics, read_cluster_id
+from headgate.core.runtime.ports import LOOPBACK
 from headgate.errors import UnavailableError
 from headgate.local import service
-from headgate.local.process import LOOPBACK, Child, Command, port_answers
+from headgate.local.process import Child, Command, port_answers
 from headgate.local.service import (
     DISK_FULL,
     JVM,

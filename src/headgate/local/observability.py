@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.config.settings import Settings
+from headgate.core.runtime.ports import choose_port
 from headgate.errors import OperationError, UnavailableError
-from headgate.local.process import choose_port
 
 COMPOSE_FILE = Path("infra/observability.optional.yml")
 PROMETHEUS_FILE = Path("infra/prometheus.yml")

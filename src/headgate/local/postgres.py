@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from headgate.core.runtime.ports import LOOPBACK, any_port
 from headgate.errors import UnavailableError
-from headgate.local.process import LOOPBACK, Child, Command, alive, any_port, wait_until
+from headgate.local.process import Child, Command, alive, wait_until
 from headgate.local.service import (
     DISK_FULL,
     NOT_WRITABLE,

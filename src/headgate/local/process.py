@@ -17,15 +17,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
 
-from headgate.errors import ConflictError, UnavailableError
+from headgate.core.runtime.ports import LOOPBACK, choose_port, port_is_free
+from headgate.errors import UnavailableError
 
-LOOPBACK = "127.0.0.1"
-PORTS_TRIED = 100
 LOG_LIMIT = 20_000_000
 PR_SET_PDEATHSIG = 1
 
@@ -158,17 +157,6 @@ def runs_ours(pid: int) -> bool:
         return not Path("/proc/self").exists() and alive(pid)
 
 
-def port_is_free(port: int) -> bool:
-    """Whether a server could listen here; connections that linger do not count."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return True
-
-
 def port_answers(port: int, limit: float = 1.0) -> bool:
     """Whether something listens on this port of the loopback address."""
     try:
@@ -176,32 +164,6 @@ def port_answers(port: int, limit: float = 1.0) -> bool:
             return True
     except OSError:
         return False
-
-
-def choose_port(wanted: int, name: str, *, taken: Collection[int] = (), exact: bool = False) -> int:
-    """The wanted port when it is free, else the next free one; 0 asks for any."""
-    if wanted == 0:
-        return any_port(taken)
-    tries = 1 if exact else PORTS_TRIED
-    for port in range(wanted, min(wanted + tries, 65536)):
-        if port not in taken and port_is_free(port):
-            return port
-    raise ConflictError(
-        f"port {wanted} is in use",
-        why=f"{name} is {wanted} and another program or stack has it"
-        + ("" if exact else f", and on the {tries - 1} ports after it"),
-        fix=f"stop that program, or set {name} to a free port",
-    )
-
-
-def any_port(taken: Collection[int] = ()) -> int:
-    """A port that nobody uses now."""
-    while True:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.bind((LOOPBACK, 0))
-            port = int(probe.getsockname()[1])
-        if port not in taken:
-            return port
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 from headgate.core.runtime.bundles import bundle_folder
 from headgate.core.runtime.class_archive import archive_of
 from headgate.core.runtime.java import find_java
-from headgate.local.process import LOOPBACK, Command, any_port
+from headgate.core.runtime.ports import LOOPBACK, any_port
+from headgate.local.process import Command
 from headgate.local.service import (
     DISK_FULL,
     JVM,

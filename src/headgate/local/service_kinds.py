@@ -12,6 +12,7 @@ from pathlib import Path
 
 from headgate.config.env_files import RUNNING_SERVICES
 from headgate.core.runtime.bundles import bundle, bundle_folder
+from headgate.core.runtime.ports import port_is_free
 from headgate.errors import ConflictError, UnavailableError
 from headgate.local import cassandra, connect, kafka, postgres, registry
 from headgate.local.cassandra import CassandraServer, CdcServer
@@ -21,7 +22,6 @@ from headgate.local.process import (
     Child,
     Command,
     port_answers,
-    port_is_free,
     read_log,
     reserve_port,
     runs_ours,

@@ -103,8 +103,8 @@ def test_the_client_raises_what_the_server_meant(api: RunningApi) -> None:
 
 
 def test_a_server_that_is_not_there_is_said_to_be_away() -> None:
+    from headgate.core.runtime.ports import any_port
     from headgate.filters.api.client import Client
-    from headgate.local.process import any_port
 
     with (
         Client(f"http://127.0.0.1:{any_port()}") as client,

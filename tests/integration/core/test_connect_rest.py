@@ -12,8 +12,8 @@ import pytest
 
 from headgate.core.kafka import connect_rest
 from headgate.core.kafka.connect_rest import ConnectRest, shown, told
+from headgate.core.runtime.ports import any_port
 from headgate.errors import OperationError, UnavailableError, UsageError
-from headgate.local.process import any_port
 
 TRACE = (
     "org.apache.kafka.connect.errors.ConnectException: it cannot start\n\tat a.B.c(B.java:1)\n"

@@ -14,8 +14,8 @@ TRY = """
 import shutil, subprocess, sys
 from pathlib import Path
 from headgate.core.runtime.java import find_java
+from headgate.core.runtime.ports import any_port
 from headgate.local import kafka
-from headgate.local.process import any_port
 
 assert shutil.which("java") is None
 java = find_java()

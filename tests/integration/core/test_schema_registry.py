@@ -19,8 +19,8 @@ from headgate.core.kafka.schema_registry import (
     UnreadableError,
     framed,
 )
+from headgate.core.runtime.ports import any_port
 from headgate.errors import ConflictError, ForbiddenError, OperationError, UnavailableError
-from headgate.local.process import any_port
 from headgate.local.registry import RegistryServer
 from headgate.local.service import Running
 

@@ -19,7 +19,8 @@ from tests.support.strict_json import render_call
 from headgate.config.settings import Settings
 from headgate.core.runtime.java import find_java
 from headgate.core.runtime.java_build import session_jars, spark_jars
-from headgate.local.process import Child, Command, any_port, port_answers, wait_until
+from headgate.core.runtime.ports import any_port
+from headgate.local.process import Child, Command, port_answers, wait_until
 from headgate.pipeline.build import plan_build, write_build
 
 # Every tenth of 10,000 records is no JSON.

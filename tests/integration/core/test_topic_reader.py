@@ -11,8 +11,9 @@ from confluent_kafka import Producer, TopicPartition
 from headgate.core.kafka import reader as topic_reader
 from headgate.core.kafka.reader import Stretch, committed_records
 from headgate.core.kafka.topics import TopicSpec, shared_admin
+from headgate.core.runtime.ports import any_port
 from headgate.errors import UnavailableError
-from headgate.local.process import any_port, wait_until
+from headgate.local.process import wait_until
 
 pytestmark = pytest.mark.integration
 SECONDS = 120.0

@@ -11,9 +11,10 @@ import pytest
 from tests.support.api_server import FILTER, RunningApi, run_accepting_router, run_api
 from tests.support.command_line import Shell
 
+from headgate.core.runtime.ports import any_port
 from headgate.filters.loader import parse_filter
 from headgate.filters.spec import revision_of
-from headgate.local.process import any_port, wait_until
+from headgate.local.process import wait_until
 
 ID = FILTER["id"]
 

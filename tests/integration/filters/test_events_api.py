@@ -18,12 +18,12 @@ from headgate.api.server import Address, Server, serve
 from headgate.config.settings import Settings
 from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.runtime.ports import any_port
 from headgate.demo.filters.events import ToApi, draw, send
 from headgate.errors import OperationError, UnavailableError
 from headgate.filters.api import events
 from headgate.filters.events.exact_json import text_of
 from headgate.filters.events.model import SAMPLES
-from headgate.local.process import any_port
 
 ONE, MANY, HEALTH = "/api/v1/events", "/api/v1/events/bulk", "/api/v1/events/health"
 JSON = {"Content-Type": "application/json"}

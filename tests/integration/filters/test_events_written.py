@@ -12,12 +12,12 @@ from dataclasses import replace
 import pytest
 from tests.support.postgres import ROOT, create_database, query_rows
 
+from headgate.core.runtime.ports import any_port
 from headgate.demo.filters.events import ToPostgres, draw, send
 from headgate.errors import UnavailableError
 from headgate.filters.events.database import TABLES, EventWriter, connect
 from headgate.filters.events.exact_json import parsed
 from headgate.filters.events.model import SAMPLES, Read, read_event
-from headgate.local.process import any_port
 
 
 def sample(number: int = 1) -> Read:

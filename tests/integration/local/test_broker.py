@@ -13,9 +13,10 @@ import pytest
 from confluent_kafka import Producer
 
 from headgate.core.kafka.topics import Topics, TopicSpec
+from headgate.core.runtime.ports import any_port
 from headgate.errors import OperationError, UnavailableError
 from headgate.local import kafka
-from headgate.local.process import Child, alive, any_port, wait_until
+from headgate.local.process import Child, alive, wait_until
 
 
 def produce(bootstrap: str, topic: str, count: int) -> None:

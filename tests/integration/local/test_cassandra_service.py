@@ -13,9 +13,10 @@ from tests.support.cassandra_session import KEYSPACE, open_session
 from tests.support.local_commands import LocalEnvironment
 from tests.support.services import READY_SECONDS
 
+from headgate.core.runtime.ports import any_port
 from headgate.errors import UnavailableError
 from headgate.local.cassandra import CassandraServer, answers
-from headgate.local.process import any_port, wait_until
+from headgate.local.process import wait_until
 from headgate.local.service import Running
 from headgate.local.state import CASSANDRA, LocalFiles
 

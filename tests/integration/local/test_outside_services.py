@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from headgate.config.settings import Settings
+from headgate.core.runtime.ports import any_port
 from headgate.local.health import probe_storage
-from headgate.local.process import any_port
 
 DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>"
 CONFIG = b'{"defaults": {}, "overrides": {}}'

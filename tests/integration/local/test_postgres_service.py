@@ -13,10 +13,11 @@ from tests.support.local_commands import LocalEnvironment
 from tests.support.postgres import create_database, query_rows
 from tests.support.services import READY_SECONDS
 
+from headgate.core.runtime.ports import any_port
 from headgate.errors import UnavailableError
 from headgate.filters.events.database import Place, connect, migrate
 from headgate.local.postgres import PostgresServer, answers, password_of
-from headgate.local.process import any_port, wait_until
+from headgate.local.process import wait_until
 from headgate.local.service import Running
 from headgate.local.state import POSTGRES, LocalFiles, Phase
 

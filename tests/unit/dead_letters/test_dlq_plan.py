@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from headgate.dead_letters.redrive import (
     Edges,
-    Journal,
-    alone,
+    RedriveJournal,
     need_journal,
     new_journal,
     read_journal,
@@ -86,7 +85,7 @@ def edges(topic: FakeTopic, count: int) -> Edges:
     )
 
 
-def journal_of(home: Path, count: int) -> Journal:
+def journal_of(home: Path, count: int) -> RedriveJournal:
     plan = redrive_plan([facts(f"l{n}", n, minutes=n) for n in range(count)], ())
     return new_journal(home, plan, "somebody", AT)
 
@@ -161,7 +160,8 @@ def test_a_letter_that_could_not_be_sent_may_be_tried_again(tmp_path: Path):
 
 
 def test_two_redrives_cannot_run_at_once(tmp_path: Path):
-    with alone(tmp_path), pytest.raises(ConflictError), alone(tmp_path):
+    journal = journal_of(tmp_path, 1)
+    with journal.held(), pytest.raises(ConflictError), journal.held():
         pass
 
 

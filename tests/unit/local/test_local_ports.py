@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from headgate.core.runtime.ports import any_port
 from headgate.errors import ConflictError, UnavailableError
 from headgate.local import process
-from headgate.local.process import any_port, lock_folder, release_ports, reserve_port
+from headgate.local.process import lock_folder, release_ports, reserve_port
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,10 @@ import socket
 import pytest
 
 from headgate.config.settings import Settings
+from headgate.core.runtime.ports import any_port, choose_port, port_is_free
 from headgate.errors import ConflictError
 from headgate.local import kafka
-from headgate.local.process import any_port, choose_port, port_is_free, read_log
+from headgate.local.process import read_log
 from headgate.local.service_kinds import last_error
 from headgate.local.stack import embedded_data, remove_data
 from headgate.local.state import LocalFiles, LocalState, Phase, ServiceState, now, write_record

@@ -32,8 +32,8 @@ from headgate.reconcile.repair.plan import (
 )
 from headgate.reconcile.repair.run import (
     Edges,
-    Journal,
     Judged,
+    RepairJournal,
     need_open_journal,
     new_journal,
     open_journal,
@@ -219,7 +219,7 @@ def edges(
     )
 
 
-def journal(home: Path, count: int) -> Journal:
+def journal(home: Path, count: int) -> RepairJournal:
     return new_journal(home, "t", "x", items(count), AT)
 
 

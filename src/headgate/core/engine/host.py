@@ -12,7 +12,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.app import load
+from headgate.config.env_files import write_atomically
 from headgate.config.settings import Settings, load_settings
 from headgate.core.engine.controller import LOOK_SECONDS, Controller, Driver
 from headgate.core.engine.job_kind import JOBS, KINDS
@@ -28,6 +28,7 @@ from headgate.core.engine.session import ConnectServer, serve_jdbc, start_sessio
 from headgate.core.engine.telemetry import delivering, serving
 from headgate.core.ledger.model import ACTIVE, Run
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.runtime.ports import choose_port
 from headgate.errors import ConflictError, DriverLostError
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
         if lease is None:
             return
         with lease, only_writer(settings):
-            connect = ConnectServer(free_port(settings.connect_port), secrets.token_urlsafe(24))
-            ui_port = free_port(settings.spark_ui_port)
+            connect_port = choose_port(settings.connect_port, "CONNECT_PORT")
+            connect = ConnectServer(connect_port, secrets.token_urlsafe(24))
+            ui_port = choose_port(settings.spark_ui_port, "SPARK_UI_PORT")
             session = start_session(settings, connect, ui_port)
             driver = Driver.of(session, settings)
             controller = Controller(
@@ -65,7 +67,8 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
                     say(f"engine ready: Spark Connect on {connect.port}, Spark UI on {ui_port}")
                     say(f"metrics on http://localhost:{metrics_port}/metrics")
                     if settings.jdbc_port is not None:
-                        say(f"JDBC on {serve_jdbc(session, free_port(settings.jdbc_port))}")
+                        jdbc_port = choose_port(settings.jdbc_port, "JDBC_PORT")
+                        say(f"JDBC on {serve_jdbc(session, jdbc_port)}")
                     with _left_soon():
                         controller.run(stop)
                 say("engine stopped between batches")
@@ -186,10 +189,7 @@ def _announced(
         "metrics_port": metrics_port,
         "state": "ready",
     }
-    new = path.with_suffix(".new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(content, file)
-    new.replace(path)
+    write_atomically(path, json.dumps(content).encode())
     try:
         yield
     finally:
@@ -221,16 +221,3 @@ def _lock_file(settings: Settings) -> Path:
         return Path(settings.warehouse) / ".headgate.lock"
     digest = hashlib.sha256(settings.warehouse.encode()).hexdigest()[:16]
     return settings.home / f"warehouse-{digest}.lock"
-
-
-def free_port(wanted: int) -> int:
-    """The wanted port when it is free, else the next free one; 0 takes any."""
-    for port in range(wanted, wanted + 100) if wanted else (0,):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return probe.getsockname()[1]
-    raise ConflictError(f"no free port from {wanted} on", fix="stop what listens there")

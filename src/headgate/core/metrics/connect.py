@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from headgate.core.metrics import names
 from headgate.core.metrics.names import Family, Metric, Sample
+from headgate.core.metrics.prometheus import parse_samples
 from headgate.core.runtime.http import read_text
 
 LOOK_SECONDS = 10.0
 LABELS = ("connector",)
-_LINE = re.compile(r"^(?P<name>[a-z_]+)\{(?P<labels>[^}]*)\}\s+(?P<value>[-+0-9.eE]+|NaN)\s*$")
-_CONNECTOR = re.compile(r'connector="((?:[^"\\]|\\.)*)"')
 # What the worker's exporter calls an attribute of a bean, and what it is here.
 PASSED_ON: dict[str, Metric] = {
     "headgate_connect_hashrow_errors": names.SMT_ERRORS,
@@ -34,15 +32,11 @@ def passed_on(text: str) -> tuple[Family, ...]:
     table would mix tables and connectors.
     """
     found: dict[Metric, dict[tuple[str, ...], float]] = {}
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        metric = PASSED_ON.get(match["name"].removesuffix(names.TOTAL)) if match else None
-        connector = _CONNECTOR.search(match["labels"]) if match else None
-        if match is None or metric is None or connector is None or match["value"] == "NaN":
-            continue
-        values = found.setdefault(metric, {})
-        labels = (connector[1],)
-        values[labels] = values.get(labels, 0.0) + float(match["value"])
+    for name, labels, value in parse_samples(text):
+        metric, connector = PASSED_ON.get(name.removesuffix(names.TOTAL)), labels.get("connector")
+        if metric is not None and connector is not None:
+            values = found.setdefault(metric, {})
+            values[connector,] = values.get((connector,), 0.0) + value
     return tuple(
         Family(replace(metric, labels=LABELS), _sorted(values.items()))
         for metric, values in found.items()

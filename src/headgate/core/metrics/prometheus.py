@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import groupby
@@ -15,6 +16,17 @@ from headgate.core.metrics.names import Family, Sample
 from headgate.errors import ConflictError
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SAMPLE = re.compile(
+    r"^(?P<name>\w+)(?:\{(?P<labels>.*)\})?[ \t]+(?P<value>[-+0-9.eE]+)[ \t]*$", re.MULTILINE
+)
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+def parse_samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Name, labels and value of each sample in an exposition; what is no finite number is left out."""
+    for sample in _SAMPLE.finditer(text):
+        labels = dict(_LABEL.findall(sample["labels"] or ""))
+        yield sample["name"], labels, float(sample["value"])
 
 
 def exposition(families: Iterable[Family]) -> str:

@@ -1,8 +1,8 @@
 """Work that can be interrupted and resumed: a journal on disk, files written whole, a request to stop.
 
 A journal is a line with the plan and a line for each step; a last line that a kill left half written is
-not read. `whole_file` makes a file appear only when it is complete. `interruption` says whether
-Ctrl-C or a termination came.
+not read; `Journal` carries out what is left of one, batch by batch. `whole_file` makes a file appear only when
+it is complete. `interruption` says whether Ctrl-C or a termination came.
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 import orjson
 
 from headgate.errors import ConflictError, OperationError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @contextmanager
@@ -62,7 +65,9 @@ def whole_file(file: Path) -> Generator[Path]:
         part.unlink(missing_ok=True)
 
 
-T = TypeVar("T")
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome", bound="DataclassInstance")
+Announced = TypeVar("Announced")
 SUFFIX = ".jsonl"
 Line: TypeAlias = "dict[str, Any]"
 
@@ -74,12 +79,10 @@ def file_name(prefix: str, now: datetime) -> str:
 
 def begin(file: Path, head: Mapping[str, object]) -> None:
     """The file with its first line, there whole or not at all."""
-    part = file.with_suffix(".part")
-    with part.open("wb") as out:
+    with whole_file(file) as part, part.open("wb") as out:
         out.write(orjson.dumps(head) + b"\n")
         out.flush()
         os.fsync(out.fileno())
-    part.rename(file)
 
 
 def append(file: Path, lines: Iterable[Mapping[str, object]]) -> None:
@@ -156,6 +159,85 @@ class Pace:
         self._free_at = max(self._free_at, now) + count / self.per_second
 
 
-def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    for at in range(0, len(items), size):
-        yield items[at : at + size]
+@dataclass
+class Journal(Generic[Item, Outcome, Announced]):
+    """What was planned, what was announced, and what became of each item; on disk before it counts."""
+
+    # Where an item and its outcome say what they are, and what makes an outcome of its line.
+    key_of: ClassVar[Callable[[object], str]]
+    outcome_of: ClassVar[Callable[..., Any]]
+    file: Path
+    items: tuple[Item, ...]
+    outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome], kw_only=True)
+    announced: dict[str, Announced] = field(default_factory=dict[str, Announced], kw_only=True)
+    closed: bool = field(default=False, kw_only=True)
+
+    def announcement(self, line: Line) -> Mapping[str, Announced]:
+        return line["announced"]
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Keeps out another process that would go on with such a journal."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        return self.file.name.removesuffix(SUFFIX)
+
+    @property
+    def left(self) -> tuple[Item, ...]:
+        return tuple(item for item in self.items if self.key_of(item) not in self.outcomes)
+
+    def settle(self, outcomes: Iterable[Outcome]) -> None:
+        """What became of these items; on disk before the next ones begin."""
+        self.write({"outcome": asdict(outcome)} for outcome in outcomes)
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+        self.write([{"closed": True}])
+
+    def write(self, lines: Iterable[Line]) -> None:
+        written = list(lines)
+        self._take(written)
+        append(self.file, written)
+
+    def reload(self) -> Self:
+        """As the file has it; nothing is written."""
+        self.outcomes, self.announced, self.closed = {}, {}, False
+        self._take(read(self.file)[1])
+        return self
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Go on with it, alone: read anew, a line that a kill cut off taken out."""
+        with self.alone():
+            cut_off(self.file)
+            self.reload()
+            yield
+
+    def carry_out(
+        self,
+        step: Callable[[Sequence[Item]], Iterable[Outcome]],
+        pace: Pace,
+        stopped: Callable[[], bool],
+        watcher: Watcher,
+    ) -> None:
+        """Settle what is left; stops between batches when asked to."""
+        for at in range(0, len(left := self.left), pace.batch):
+            if stopped():
+                break
+            batch = left[at : at + pace.batch]
+            pace.wait(len(batch))
+            self.settle(step(batch))
+            watcher.update(len(self.outcomes))
+        if not self.left and not self.closed:
+            self.close()
+
+    def _take(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            if "announced" in line:
+                self.announced |= self.announcement(line)
+            elif "outcome" in line:
+                outcome = self.outcome_of(**line["outcome"])
+                self.outcomes[self.key_of(outcome)] = outcome
+            else:
+                self.closed = True

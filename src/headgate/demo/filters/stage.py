@@ -17,11 +17,12 @@ import httpx
 
 from headgate.core.identity.api_keys import Keys, KeyStore
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.runtime.ports import any_port
 from headgate.demo.filters.events import Drawn, Sent, ToApi, send
 from headgate.demo.filters.proof import FilterProof, Place, handled, places, prove, routed_records
 from headgate.errors import ForbiddenError, OperationError, UnavailableError
 from headgate.filters.loader import find_filter
-from headgate.local.process import Child, Command, any_port, read_log, wait_until
+from headgate.local.process import Child, Command, read_log, wait_until
 
 FILTERS = "/api/v1/filters"
 SECONDS = 30.0

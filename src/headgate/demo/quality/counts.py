@@ -5,7 +5,6 @@ A UDP and an HTTP receiver stand for the metrics agent and the web hook; counts 
 
 from __future__ import annotations
 
-import re
 import socket
 import threading
 from collections import Counter
@@ -30,6 +29,7 @@ from headgate.core.metrics.names import (
     namespaced,
     prometheus,
 )
+from headgate.core.metrics.prometheus import parse_samples
 from headgate.core.runtime.http import read_text
 from headgate.core.sql.fragments import job_name
 from headgate.demo.quality.comparison import ALL_WINDOWS, Comparison, Counts, Found, compared
@@ -117,8 +117,6 @@ def posts() -> Generator[Posts]:
 
 
 Message = Mapping[str, Any]  # JSON has no closed shape
-_SAMPLE = re.compile(r"(?P<name>\w+)\{(?P<labels>[^}]*)\} (?P<value>[0-9.e+]+)")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True)
@@ -183,13 +181,12 @@ def of_exposition(place: str, named: Named, text: str) -> tuple[Found, ...]:
     names = {prometheus(metric): namespaced(named.namespace, metric) for metric in named.metrics}
     total: Counter[str] = Counter()
     matched: Counter[str] = Counter()
-    for sample in _SAMPLE.finditer(text):
-        labels = dict(_LABEL.findall(sample["labels"]))
+    for name, labels, value in parse_samples(text):
         if labels.get("table") != named.table_name or labels.get("rule", "").startswith(COUNTED):
             continue
-        n = round(float(sample["value"]))
-        total[names.get(sample["name"], sample["name"])] += n
-        if sample["name"] == MATCHES.name:
+        n = round(value)
+        total[names.get(name, name)] += n
+        if name == MATCHES.name:
             matched[labels["rule"]] += n
     return (*named.found(place, total), Found(place, "rule", matched))
 

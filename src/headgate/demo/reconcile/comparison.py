@@ -5,7 +5,6 @@ The places: result views, history in the lake, both rows, topics, metrics, ledge
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from headgate.core.kafka.reader import Stretch, committed_records
 from headgate.core.kafka.topics import Topics
 from headgate.core.lake.duckdb_reader import Lake
 from headgate.core.ledger.ops_store import OpsStore, utc_now
+from headgate.core.metrics.prometheus import parse_samples
 from headgate.core.runtime.http import read_text
 from headgate.core.sql.fragments import job_name
 from headgate.demo.reconcile.planting import ExpectedKey, Sums
@@ -163,8 +163,6 @@ def _row(line: Line, places: Sequence[str]) -> list[str]:
 
 
 SECONDS = 30.0
-_SAMPLE = re.compile(r"^(?P<name>\w+)\{(?P<labels>.*)\} (?P<value>\S+)$", re.M)
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 # Runs a query on the engine; its rows by column.
 Ask = Callable[[str], Sequence[Mapping[str, object]]]
 Why = Callable[[Sequence[str]], Sequence[RowDifference]]
@@ -320,10 +318,8 @@ class PairGathering:
     def _duplicates(self) -> int:
         return int(sum(v for name, _, v in self._page() if name == "dq_duplicates_total"))
 
-    def _page(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
-        page = read_text(self._settings.need("metrics_url"), SECONDS)
-        for sample in _SAMPLE.finditer(page):
-            yield sample["name"], dict(_LABEL.findall(sample["labels"])), float(sample["value"])
+    def _page(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        return parse_samples(read_text(self._settings.need("metrics_url"), SECONDS))
 
 
 def repeated_line(onprem: int, recount: Recount, counter: int) -> Line:

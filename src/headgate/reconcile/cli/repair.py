@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headgate.quality.spec.rule_set import RuleTable
     from headgate.reconcile.repair.automatic import Repaired
     from headgate.reconcile.repair.plan import Broken, Followed, RepairPlan, RepairReport
-    from headgate.reconcile.repair.run import Journal
+    from headgate.reconcile.repair.run import RepairJournal
     from headgate.reconcile.repair.table_repairs import Repairs
 
 STATUSES = ("MISSING_CLOUD", "MISMATCH", "LATE_MISMATCH", "ZOMBIE")
@@ -147,7 +147,7 @@ def _resumed(repairs: Repairs, way: Way) -> None:
     _carried_out(repairs, journal, way)
 
 
-def _carried_out(repairs: Repairs, journal: Journal, way: Way) -> None:
+def _carried_out(repairs: Repairs, journal: RepairJournal, way: Way) -> None:
     from headgate.core.runtime.journal import interruption
 
     words = f"keys of {journal.table} sent again"
@@ -161,7 +161,7 @@ def _carried_out(repairs: Repairs, journal: Journal, way: Way) -> None:
     _raise_unfinished(journal, found)
 
 
-def _raise_unfinished(journal: Journal, found: RepairReport) -> None:
+def _raise_unfinished(journal: RepairJournal, found: RepairReport) -> None:
     if found.followed and found.followed.wrong:
         raise DifferenceError(
             f"{len(found.followed.wrong):,} keys of {journal.table} are still wrong",
@@ -269,7 +269,7 @@ class _ByItself:
     def say(self, words: str) -> None:
         console.say(words)
 
-    def _carried_out(self, journal: Journal) -> Repaired:
+    def _carried_out(self, journal: RepairJournal) -> Repaired:
         from headgate.reconcile.repair.automatic import Repaired
 
         pace = self._per_second or self.repairs.declared.per_second

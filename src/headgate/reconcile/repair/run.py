@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from headgate.core.runtime import journal as journal_file
-from headgate.core.runtime.journal import SUFFIX, Pace, Watcher, batches
+from headgate.core.runtime.journal import SUFFIX, Journal, Pace, Watcher
 from headgate.errors import ConflictError, UsageError
 from headgate.reconcile.repair.plan import (
     CLOUD_NEWER,
@@ -33,56 +35,26 @@ FOLDER = "repairs"
 
 
 @dataclass
-class Journal:
-    """One repair: what was planned, what was announced, what became of it."""
+class RepairJournal(Journal[Item, Outcome, int]):
+    """One repair; what is announced has the write timestamps of its keys."""
 
-    file: Path
+    key_of = attrgetter("pk")
+    outcome_of = Outcome
     table: str
     target: str
-    items: tuple[Item, ...]
-    outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    announced: dict[str, int] = field(default_factory=dict[str, int])
-    closed: bool = False
 
-    @property
-    def name(self) -> str:
-        return self.file.name.removesuffix(SUFFIX)
-
-    @property
-    def left(self) -> tuple[Item, ...]:
-        return tuple(item for item in self.items if item.pk not in self.outcomes)
+    def alone(self) -> AbstractContextManager[None]:
+        lock = self.file.with_name(f"{self.table}.lock")
+        return journal_file.held_alone(lock, f"another process is repairing {self.table}")
 
     def announce(self, stamps: Mapping[str, int]) -> None:
         """Before anything is written: these keys with these write timestamps."""
-        self.announced |= stamps
-        journal_file.append(self.file, [{"announced": dict(stamps)}])
-
-    def settle(self, outcomes: Iterable[Outcome]) -> None:
-        """What became of these keys; on disk before the next ones begin."""
-        found = list(outcomes)
-        self.outcomes |= {outcome.pk: outcome for outcome in found}
-        journal_file.append(self.file, [{"outcome": asdict(outcome)} for outcome in found])
-
-    def close(self) -> None:
-        """Nothing is left to do."""
-        self.closed = True
-        journal_file.append(self.file, [{"closed": True}])
-
-    @contextmanager
-    def held(self) -> Generator[None]:
-        """Go on with it, alone: read anew, a line that a kill cut off taken out."""
-        lock = self.file.with_name(f"{self.table}.lock")
-        with journal_file.held_alone(lock, f"another process is repairing {self.table}"):
-            journal_file.cut_off(self.file)
-            fresh = read_journal(self.file)
-            self.outcomes, self.announced = fresh.outcomes, fresh.announced
-            self.closed = fresh.closed
-            yield
+        self.write([{"announced": dict(stamps)}])
 
 
 def new_journal(
     home: Path, table: str, target: str, items: Iterable[Item], now: datetime
-) -> Journal:
+) -> RepairJournal:
     """A journal of its own, the plan already in it; refused while another repair of the table is open."""
     if (found := open_journal(home, table)) is not None:
         raise ConflictError(
@@ -90,45 +62,32 @@ def new_journal(
             why=str(found.file),
             fix=f"headgate reconcile repair {table} --resume --yes, or remove the file",
         )
-    folder = home / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    journal = Journal(folder / journal_file.file_name(table, now), table, target, tuple(items))
+    file = home / FOLDER / journal_file.file_name(table, now)
+    journal = RepairJournal(file, tuple(items), table, target)
     head = {"table": table, "target": target, "items": [asdict(item) for item in journal.items]}
-    journal_file.begin(journal.file, head)
+    journal_file.begin(file, head)
     return journal
 
 
-def open_journal(home: Path, table: str) -> Journal | None:
+def open_journal(home: Path, table: str) -> RepairJournal | None:
     """The newest repair of the table that is not finished."""
     files = sorted((home / FOLDER).glob(f"{table}-*{SUFFIX}"), reverse=True)
     found = (read_journal(file) for file in files)
     return next((j for j in found if j.table == table and not j.closed), None)
 
 
-def need_open_journal(home: Path, table: str) -> Journal:
+def need_open_journal(home: Path, table: str) -> RepairJournal:
     found = open_journal(home, table)
     if found is None:
         raise UsageError(f"no repair of {table} is unfinished", fix="leave --resume out")
     return found
 
 
-def read_journal(file: Path) -> Journal:
+def read_journal(file: Path) -> RepairJournal:
     """A journal as it stands; nothing is written."""
-    head, lines = journal_file.read(file)
-    journal = Journal(file, head["table"], head["target"], tuple(map(_item, head["items"])))
-    for line in lines:
-        _take(journal, line)
-    return journal
-
-
-def _take(journal: Journal, line: journal_file.Line) -> None:
-    if "announced" in line:
-        journal.announced |= line["announced"]
-    elif "outcome" in line:
-        outcome = Outcome(**line["outcome"])
-        journal.outcomes[outcome.pk] = outcome
-    else:
-        journal.closed = True
+    head, _ = journal_file.read(file)
+    items = tuple(map(_item, head["items"]))
+    return RepairJournal(file, items, head["table"], head["target"]).reload()
 
 
 def _item(plain: journal_file.Line) -> Item:
@@ -161,27 +120,17 @@ class Edges:
     sleep: Callable[[float], None] = time.sleep
 
 
-def run_repair(journal: Journal, edges: Edges, per_second: int, watcher: Watcher) -> RepairReport:
+def run_repair(
+    journal: RepairJournal, edges: Edges, per_second: int, watcher: Watcher
+) -> RepairReport:
     """Send what is left of the journal; stops between batches when asked to."""
     with journal.held():
-        _send_left(journal, edges, Pace(per_second, edges.clock, edges.sleep), watcher)
-        if not journal.left and not journal.closed:
-            journal.close()
+        pace = Pace(per_second, edges.clock, edges.sleep)
+        journal.carry_out(partial(_sent, journal, edges), pace, edges.stopped, watcher)
     return report(journal)
 
 
-def _send_left(journal: Journal, edges: Edges, pace: Pace, watcher: Watcher) -> None:
-    done = len(journal.outcomes)
-    for batch in batches(journal.left, pace.batch):
-        if edges.stopped():
-            break
-        pace.wait(len(batch))
-        journal.settle(_sent(journal, edges, batch))
-        done += len(batch)
-        watcher.update(done)
-
-
-def report(journal: Journal) -> RepairReport:
+def report(journal: RepairJournal) -> RepairReport:
     applied, skipped = counted(journal.outcomes.values())
     return RepairReport(
         table=journal.table,
@@ -194,7 +143,7 @@ def report(journal: Journal) -> RepairReport:
     )
 
 
-def _sent(journal: Journal, edges: Edges, batch: Sequence[Item]) -> list[Outcome]:
+def _sent(journal: RepairJournal, edges: Edges, batch: Sequence[Item]) -> list[Outcome]:
     """What became of one batch; whatever moved since the plan was made is left alone."""
     keys = [item.pk for item in batch]
     verdicts, source = edges.verdicts(keys), edges.source.read(keys)

@@ -25,7 +25,7 @@ from headgate.reconcile.repair.plan import (
     RepairReport,
     repair_plan,
 )
-from headgate.reconcile.repair.run import Edges, Journal, Judged, new_journal, run_repair
+from headgate.reconcile.repair.run import Edges, Judged, RepairJournal, new_journal, run_repair
 from headgate.reconcile.repair.targets import CassandraTarget, Rereads, Target, TopicTarget
 from headgate.reconcile.results import current_verdicts
 from headgate.reconcile.rows import (
@@ -89,12 +89,12 @@ class Repairs:
         cloud = self.cloud.read(keys) if self.cloud else {}
         return repair_plan(self.table.name, self.target_name, broken, self.onprem.read(keys), cloud)
 
-    def begin(self, plan: RepairPlan, now: datetime) -> Journal:
+    def begin(self, plan: RepairPlan, now: datetime) -> RepairJournal:
         return new_journal(self.settings.home, plan.table, plan.target, plan.items, now)
 
     def carry_out(
         self,
-        journal: Journal,
+        journal: RepairJournal,
         per_second: int,
         watcher: Watcher,
         stopped: Callable[[], bool] = lambda: False,
@@ -114,7 +114,7 @@ class Repairs:
         return run_repair(journal, edges, per_second, watcher)
 
     def follow(
-        self, journal: Journal, seconds: float, stopped: Callable[[], bool] = lambda: False
+        self, journal: RepairJournal, seconds: float, stopped: Callable[[], bool] = lambda: False
     ) -> Followed:
         """Wait until the verdicts of what was sent have become valid, or so long."""
         sent = [o.pk for o in journal.outcomes.values() if o.result == "applied"]
@@ -131,7 +131,7 @@ class Repairs:
         found = current_verdicts(self.settings, self.table.name, (), keys)
         return {each.pk: Judged(each.verdict, deleted=each.action == DELETE) for each in found}
 
-    def _target(self, journal: Journal) -> Target:
+    def _target(self, journal: RepairJournal) -> Target:
         if self.declared.to == "topic":
             return TopicTarget(self.writer, self.repair_topic, lambda: journal.name)
         if isinstance(self.cloud, CassandraRows):

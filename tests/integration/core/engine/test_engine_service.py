@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from tests.support.local_commands import LocalEnvironment
 
-from headgate.local.process import any_port, wait_until
+from headgate.core.runtime.ports import any_port
+from headgate.local.process import wait_until
 from headgate.local.state import LocalFiles, LocalState, Phase, ServiceState
 
 READY_SECONDS = 240.0

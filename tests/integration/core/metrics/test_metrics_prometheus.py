@@ -23,8 +23,8 @@ from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.metrics.prometheus import MetricsServer, exposition
 from headgate.core.metrics.readings import EngineReading, JobLag, Readings
 from headgate.core.metrics.windows import Emitter
+from headgate.core.runtime.ports import any_port
 from headgate.local.observability import PROMETHEUS_FILE
-from headgate.local.process import any_port
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[4]

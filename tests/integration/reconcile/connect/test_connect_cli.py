@@ -9,8 +9,9 @@ from click.testing import CliRunner, Result
 from tests.support.cassandra_session import KEYSPACE, open_session
 
 from headgate.cli.main import cli
+from headgate.core.runtime.ports import any_port
 from headgate.errors import HeadgateError
-from headgate.local.process import any_port, wait_until
+from headgate.local.process import wait_until
 from headgate.reconcile.cassandra.connector import OWN_NAME
 
 TABLE = (
