@@ -13,7 +13,7 @@ from tests.support.dataset_events import events
 from tests.support.pipeline import Pipeline
 
 from headgate.core.engine.spark_options import catalog_options
-from headgate.core.lake.spark import create
+from headgate.core.lake.spark import IcebergTable, create, java_class, sql
 
 JOBS, CATALOGS = 4, 3
 
@@ -73,3 +73,19 @@ def test_a_run_is_cut_as_it_was_asked_for_not_as_the_engine_is_set(pipeline: Pip
     pipeline.carry_out(run)
     spans = [row.span for row in pipeline.ledger()]
     assert (sum(spans), max(spans) <= 30) == (90, True)
+
+
+def test_a_table_is_found_in_a_thread_whose_active_session_knows_no_catalog(
+    pipeline: Pipeline,
+) -> None:
+    name = f"lake.bronze.{pipeline.name}"
+    sql(pipeline.session, "CREATE NAMESPACE IF NOT EXISTS lake.bronze")
+    sql(pipeline.session, f"CREATE TABLE {name} (id BIGINT) USING iceberg")
+    other, fresh = pipeline.session.newSession(), pipeline.session.newSession()
+    other.conf.unset("spark.sql.catalog.lake")
+    sessions = java_class(other, "org.apache.spark.sql.classic.SparkSession")
+    sessions.setActiveSession(other._jsparkSession)
+    try:
+        assert IcebergTable(fresh, name).refresh().columns()[0].name == "id"
+    finally:
+        sessions.setActiveSession(pipeline.session._jsparkSession)
