@@ -92,26 +92,13 @@ class Canvas:
     gap: float
     widest: int
 
-    def places(self, bars: int) -> tuple[list[float], float]:
-        """Where each bar begins, and how wide all of them are."""
-        wide = min(self.width / max(bars, 1) * (1 - self.gap), self.widest)
-        step = (self.width - wide) / max(bars - 1, 1)
-        return [at * step for at in range(bars)], wide
-
-    def stacked(
-        self, parts: Sequence[tuple[str, float, str]], left: float, wide: float
-    ) -> list[Markup]:
-        """One bar of parts (class, share of the height, words), the first at the bottom."""
-        y, found = float(self.height), list[Markup]()
-        for name, share, title in parts:
-            height = self.height * share
-            y -= height
-            sizes = {"x": left, "y": y, "width": wide, "height": height}
-            drawn = {size: number(value) for size, value in sizes.items()}
-            found.append(_BAR.format(name=name, title=title, **drawn))
-        return found
-
-    def plot(self, bars: Sequence[Markup], label: str) -> Markup:
+    def plot(self, bars: Sequence[Sequence[tuple[str, float, str]]], label: str) -> Markup:
+        """Each bar as its parts (class, share of the height, words), the first at the bottom."""
+        wide = min(self.width / max(len(bars), 1) * (1 - self.gap), self.widest)
+        step = (self.width - wide) / max(len(bars) - 1, 1)
+        drawn = (
+            part for at, parts in enumerate(bars) for part in self._bar(parts, at * step, wide)
+        )
         lines = [_LINE.format(width=self.width, y=number(self.height * p)) for p in (0.0, 0.5, 1.0)]
         nothing = Markup("")
         return _PLOT.format(
@@ -119,8 +106,19 @@ class Canvas:
             height=self.height,
             label=label,
             lines=nothing.join(lines),
-            bars=nothing.join(bars),
+            bars=nothing.join(drawn),
         )
+
+    def _bar(
+        self, parts: Sequence[tuple[str, float, str]], left: float, wide: float
+    ) -> Iterator[Markup]:
+        y = float(self.height)
+        for name, share, title in parts:
+            height = self.height * share
+            y -= height
+            sizes = {"x": left, "y": y, "width": wide, "height": height}
+            drawn = {size: number(value) for size, value in sizes.items()}
+            yield _BAR.format(name=name, title=title, **drawn)
 
 
 def number(value: float) -> str:

@@ -126,25 +126,17 @@ def refuse_broken_rules(report: QualityReport, level: str) -> None:
 
 
 def report_after_run(settings: Settings, store: OpsStore, run: Run, fail_on: str | None) -> None:
-    """Write the report of a quality run; raise what `fail_on` makes of the rules that matched."""
-    page = report_of(settings, store, run, required=fail_on is not None)
-    if page is not None and fail_on is not None:
-        refuse_broken_rules(page, fail_on)
-
-
-def report_of(
-    settings: Settings, store: OpsStore, run: Run, *, required: bool = False
-) -> QualityReport | None:
-    """The report of a run that has just ended; unless `required`, the run is done without it too."""
+    """Write the report of a quality run; without `fail_on` the run is done without it too."""
     from headgate.errors import HeadgateError
     from headgate.quality.report.gather import Wanted, make_and_write
 
     try:
-        page, files = make_and_write(settings, store, Wanted(run.subject, run.number))
+        report, files = make_and_write(settings, store, Wanted(run.subject, run.number))
     except HeadgateError as error:
-        if required:
+        if fail_on is not None:
             raise
         console.warn(f"there is no report of {run.job} run {run.number}: {error.what}")
-        return None
+        return
     console.say(f"report: {files.html}")
-    return page
+    if fail_on is not None:
+        refuse_broken_rules(report, fail_on)

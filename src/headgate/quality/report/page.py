@@ -54,14 +54,8 @@ def scale(bars: Sequence[Bar]) -> float:
 
 def bars_svg(bars: Sequence[Bar], label: str) -> Markup:
     """The shares of failing rows, one stacked bar each, from edge to edge as the words below it."""
-    places, wide = CANVAS.places(len(bars))
     top = scale(bars)
-    drawn = [
-        part
-        for bar, left in zip(bars, places, strict=True)
-        for part in CANVAS.stacked(_parts(bar, top), left, wide)
-    ]
-    return CANVAS.plot(drawn, label)
+    return CANVAS.plot([_parts(bar, top) for bar in bars], label)
 
 
 def _parts(bar: Bar, top: float) -> list[tuple[str, float, str]]:

@@ -59,14 +59,8 @@ def top_of(stacks: Sequence[Stack]) -> int:
 
 def stacks_svg(stacks: Sequence[Stack], classes: Mapping[str, str], label: str) -> Markup:
     """The bars from edge to edge; `classes` gives each part its colour and its place in the stack."""
-    places, wide = CANVAS.places(len(stacks))
     top = top_of(stacks)
-    bars = [
-        part
-        for stack, left in zip(stacks, places, strict=True)
-        for part in CANVAS.stacked(_parts(stack, classes, top), left, wide)
-    ]
-    return CANVAS.plot(bars, label)
+    return CANVAS.plot([_parts(stack, classes, top) for stack in stacks], label)
 
 
 def _parts(stack: Stack, classes: Mapping[str, str], top: int) -> list[tuple[str, float, str]]:
