@@ -25,7 +25,7 @@ from headgate.core.engine.run import RunContext
 from headgate.core.ledger.model import Run, RunState
 from headgate.filters.store.model import Standing
 from headgate.filters.store.routing import RoutingStore
-from headgate.local.process import wait_until
+from headgate.local.process import alive, wait_until
 
 SECONDS = 240
 
@@ -142,9 +142,10 @@ def run_command(pipeline: Pipeline, *words: str) -> str:
 
 def connect_client(pipeline: Pipeline) -> Pipeline:
     """The pipeline with the address and token of its running engine's Spark Connect server."""
+    # The engine takes its lease first, and writes its file once its session serves clients; one that was
+    # killed leaves its file behind.
     file = pipeline.settings.home / ENGINE_FILE
-    # The engine takes its lease first and writes the file once its session serves clients.
-    assert wait_until(file.exists, 90)
+    assert wait_until(lambda: file.exists() and alive(json.loads(file.read_text())["pid"]), 90)
     engine = json.loads(file.read_text())
     connect = {
         "connect_url": f"sc://localhost:{engine['connect_port']}",

@@ -66,6 +66,9 @@ def cloud(key: str, hash_: str | None = A) -> dict[str, object]:
 
 def statuses(customer: Pipeline) -> dict[str, str]:
     """What anybody reads while the job runs: `headgate sql` on the engine's permanent view."""
+    views = query_engine(customer, "SHOW VIEWS")
+    if "dq_results_customer" not in {row["viewName"] for row in views}:
+        return {}  # the job makes its tables and the view when it starts
     rows = query_engine(customer, "SELECT pk, dq_status FROM dq_results_customer")
     return {row["pk"]: row["dq_status"] for row in rows}
 
