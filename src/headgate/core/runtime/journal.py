@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -160,7 +161,7 @@ class Pace:
 
 
 @dataclass
-class Journal(Generic[Item, Outcome, Announced]):
+class Journal(ABC, Generic[Item, Outcome, Announced]):
     """What was planned, what was announced, and what became of each item; on disk before it counts."""
 
     # Where an item and its outcome say what they are, and what makes an outcome of its line.
@@ -175,9 +176,9 @@ class Journal(Generic[Item, Outcome, Announced]):
     def announcement(self, line: Line) -> Mapping[str, Announced]:
         return line["announced"]
 
+    @abstractmethod
     def alone(self) -> AbstractContextManager[None]:
         """Keeps out another process that would go on with such a journal."""
-        raise NotImplementedError
 
     @property
     def name(self) -> str:

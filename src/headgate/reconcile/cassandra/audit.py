@@ -20,6 +20,8 @@ from headgate.core.kafka.reader import PARTITION_END, consume, open_consumer
 from headgate.errors import UnavailableError
 from headgate.reconcile.cassandra.session import Cassandra, quoted
 
+# Writing to Cassandra may take long; nobody else waits for the copier's partitions.
+PATIENT_GROUP = {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 3_000}
 AT_ONCE, WAIT_SECONDS = 500, 1.0
 FIRST_PAUSE, LONGEST_PAUSE, LOOK_SECONDS = 0.5, 10.0, 0.1
 COLUMNS = {
@@ -147,7 +149,7 @@ def _copy(
 ) -> None:
     """From where the group stands, until stopped or, with `once`, to the end."""
     bootstrap, group = place
-    consumer = open_consumer(bootstrap, group)
+    consumer = open_consumer(bootstrap, group, PATIENT_GROUP)
     try:
         consumer.subscribe([done.topic])
         ends: set[int] = set()
