@@ -50,7 +50,7 @@ public final class PollSettings {
         .define("timestamp.column.name", Type.STRING, Importance.HIGH, "column with the time of a row's last change")
         .define("pk.column", Type.STRING, "pk", Importance.HIGH, "the key's column; its value is emitted as text")
         .define("columns", Type.LIST, List.of(), Importance.MEDIUM, "columns to read besides key and time; empty: all")
-        .define("lag.ms", Type.LONG, 10_000L, Range.atLeast(0), Importance.MEDIUM, "how far behind the newest row a scan reads again")
+        .define("lag.ms", Type.LONG, 300_000L, Range.atLeast(0), Importance.MEDIUM, "how far behind the newest row a scan reads again")
         .define("full.scan.interval.ms", Type.LONG, 0L, Range.atLeast(0), Importance.LOW, "how often all rows are sent again; 0: never")
         .define("page.size", Type.INT, 1_000, Range.between(1, 100_000), Importance.LOW, "rows that Cassandra sends at a time")
         .define("batch.size", Type.INT, 1_000, Range.between(1, 100_000), Importance.LOW, "rows that one poll hands to Connect")
