@@ -24,6 +24,7 @@ from headgate.core.accounting.evidence import (
     Verdict,
 )
 from headgate.core.ledger.model import LedgerRow, canonical, fingerprint
+from headgate.core.ledger.ranges import stored_range
 from headgate.core.sql.fragments import job_name
 from headgate.errors import DifferenceError
 
@@ -92,7 +93,7 @@ def exported(rows: Sequence[LedgerRow]) -> str:
 def ledger_document(row: LedgerRow) -> dict[str, object]:
     return {
         **vars(row),
-        "range": {**vars(row.range), "start": dict(row.range.start), "end": dict(row.range.end)},
+        "range": stored_range(row.range),
         "revisions": list(row.revisions),
         "outcomes": dict(row.outcomes),
         "snapshots": dict(row.snapshots),

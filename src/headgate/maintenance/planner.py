@@ -17,8 +17,9 @@ from headgate.core.engine.run import RunContext
 from headgate.core.lake.commits import Marker, is_fence
 from headgate.core.lake.table import ManagedTable
 from headgate.core.lake.table_use import TableUse
-from headgate.core.ledger.model import SNAPSHOT, Intent, Range
+from headgate.core.ledger.model import Intent
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import OffsetRange, Range, TableRange
 from headgate.maintenance.plan import (
     ACTIONS,
     COMPACT,
@@ -63,14 +64,14 @@ class Books:
 
 
 def needs_of(
-    source: str,
+    table: str,
     newest: Mapping[str, Marker],
     resuming: Collection[str],
     readers: Mapping[str, Marker],
     books: Books,
     writing: Collection[str] = (),
 ) -> Needs:
-    """What stays needed of the table that ranges call `source`.
+    """What stays needed of a table.
 
     `newest` are the newest markers in it, `resuming` the jobs that go on from theirs, `readers` the
     markers, in other tables, of jobs that read this one, `writing` those that may write to it: the
@@ -82,7 +83,7 @@ def needs_of(
             for job, found in newest.items()
             if job in resuming or not (is_fence(job) or _is_settled(found, books))
         ),
-        positions=_positions(source, readers, books),
+        positions=_positions(table, readers, books),
         open_since=_open_since({*newest, *resuming, *writing}, books),
     )
 
@@ -94,23 +95,24 @@ def _is_settled(found: Marker, books: Books) -> bool:
         return False
     if settled.source_id != found.range.source_id:
         return True  # the topic was made again, and nothing of the old one is open
-    if settled.is_table:
+    if not isinstance(settled, OffsetRange):
         return settled.end == found.range.end
     return all(settled.end.get(key, 0) >= end for key, end in found.range.end.items())
 
 
-def _positions(source: str, readers: Mapping[str, Marker], books: Books) -> dict[int, str]:
-    found: dict[int, str] = {}
+def _positions(table: str, readers: Mapping[str, Marker], books: Books) -> dict[int, str]:
+    """The snapshots that jobs go on from, and those between which open batches read."""
+    positions: dict[int, str] = {}
     for job, reader in readers.items():
-        for seen in (reader.range, books.settled.get(job)):
-            if seen is not None and seen.source == source and SNAPSHOT in seen.end:
-                found.setdefault(seen.end[SNAPSHOT], job)
+        for read in (reader.range, books.settled.get(job)):
+            if isinstance(read, TableRange) and read.table == table:
+                positions.setdefault(read.last, job)
     for intent in books.open:
-        if intent.range.source == source:
-            for place in (intent.range.start, intent.range.end):
-                if SNAPSHOT in place:
-                    found.setdefault(place[SNAPSHOT], f"an open batch of {intent.job}")
-    return found
+        if isinstance(intent.range, TableRange) and intent.range.table == table:
+            for snapshot in (intent.range.first, intent.range.last):
+                if snapshot is not None:
+                    positions.setdefault(snapshot, f"an open batch of {intent.job}")
+    return positions
 
 
 def _open_since(writers: Collection[str], books: Books) -> datetime | None:
@@ -210,7 +212,7 @@ class Planner:
         use, newest = self.tables[role], _markers(table)
         jobs = {*newest, *use.resuming, *use.writing, *use.readers}
         return needs_of(
-            f"table:{table.name}",
+            table.name,
             newest,
             use.resuming,
             self._readers(use),

@@ -13,8 +13,9 @@ from headgate.core.engine.job_kind import (
     need_default_dataset,
 )
 from headgate.core.engine.run import Reading
-from headgate.core.ledger.model import SNAPSHOT, Run
+from headgate.core.ledger.model import Run
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TableRange, expect_range
 from headgate.core.sql.fragments import job_name
 from headgate.pipeline.accounting import declared_dataset
 from headgate.pipeline.revision import declared_revision, keep
@@ -56,7 +57,7 @@ def silver_details(store: OpsStore, run: Run) -> JobDetails:
 def rows_behind(store: OpsStore, dataset: str) -> int:
     """Rows of bronze that silver has not read yet, by the ledger's last batches."""
     last = store.newest_batches(job_name("silver", dataset), 1)
-    seen = last[0].range.end.get(SNAPSHOT) if last else None
+    seen = expect_range(last[0].range, TableRange).last if last else None
     behind = 0
     for row in reversed(store.newest_batches(job_name("bronze", dataset), LOOK_BACK)):
         # Silver may have seen a snapshot of maintenance, which no batch of bronze names.

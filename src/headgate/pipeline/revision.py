@@ -16,7 +16,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from headgate.config.settings import Settings
-from headgate.core.ledger.model import Range
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.script import PLACEHOLDERS, Script, Template, parse_script, render_values
 from headgate.declarations.project import find_dataset
@@ -48,14 +47,6 @@ class Dates:
             )
         return cls(first, last)
 
-    @classmethod
-    def told(cls, range_: Range) -> Dates:
-        """The dates of a batch; its range has them as numbers."""
-        return cls(*(_from_number(range_.end[name]) for name in (FROM, TO)))
-
-    def numbers(self) -> dict[str, int]:
-        return {FROM: _number(self.first), TO: _number(self.last)}
-
     def options(self) -> dict[str, str]:
         return {FROM: str(self.first), TO: str(self.last)}
 
@@ -70,14 +61,6 @@ def _date(text: str | None, name: str) -> date:
         return date.fromisoformat(text)
     except ValueError as error:
         raise UsageError(f"--{name} {text} is no date", why=str(error), fix=EXAMPLE) from None
-
-
-def _number(day: date) -> int:
-    return day.year * 10_000 + day.month * 100 + day.day
-
-
-def _from_number(number: int) -> date:
-    return date(number // 10_000, number // 100 % 100, number % 100)
 
 
 LAYOUTS = "datasets/_template"

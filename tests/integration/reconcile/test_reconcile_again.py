@@ -106,7 +106,7 @@ def test_more_keys_than_one_sweep_takes_are_swept_in_portions(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A killed portion is finished by the next run, which goes on with the round."""
-    monkeypatch.setattr(sweep, "PORTION", 4)
+    monkeypatch.setattr(sweep, "SHARD_KEYS", 4)
     pair, job = Pair(pipeline), sweep.sweep_job(pipeline.name)
     pair.send(*(onprem(f"k{n}") for n in range(10)))
 

@@ -22,7 +22,8 @@ from headgate.core.accounting.evidence import (
     TopicEvidence,
     Verdict,
 )
-from headgate.core.ledger.model import ACCEPTED_GAP, LedgerRow, Range
+from headgate.core.ledger.model import ACCEPTED_GAP, LedgerRow
+from headgate.core.ledger.ranges import TopicRange, parse_range
 
 BRONZE, SILVER = "bronze-orders", "silver-orders"
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
@@ -38,7 +39,7 @@ def batch(
         id=None,
         job=job,
         run=1,
-        range=Range(source, "id1", start, end),
+        range=parse_range(source, "id1", start, end),
         revisions=("r",),
         batch_time=TIME,
         batch_id=0,
@@ -219,7 +220,7 @@ def test_gaps_are_shown_and_those_that_nothing_explains_are_warned_of(evidence: 
 
 def test_each_kind_of_damage_is_found(evidence: Evidence) -> None:
     gap = batch(BRONZE, {"0": 13, "1": 9}, {"0": 13, "1": 9})
-    skipped = replace(gap, range=Range("kafka:orders", "id1", {"0": 15}, {"0": 16}))
+    skipped = replace(gap, range=TopicRange("orders", "id1", {"0": 15}, {"0": 16}))
     foreign = table("bronze.orders", 16, OURS, Commit(2, "append", {"added-records": "0"}))
     cases: dict[str, Evidence] = {
         "bronze rows": replace(evidence, bronze=table("bronze.orders", 17)),

@@ -27,8 +27,9 @@ from headgate.certify.validation import (
 )
 from headgate.config.settings import Settings
 from headgate.core.accounting.evidence import TableEvidence, TopicEvidence, Verdict
-from headgate.core.ledger.model import JobSpec, LedgerRow, Range, Run, RunState
+from headgate.core.ledger.model import JobSpec, LedgerRow, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TableRange, TopicRange
 from headgate.core.sql.script import PLACEHOLDERS
 from headgate.errors import DifferenceError, UnavailableError
 from headgate.pipeline.accounting import GeneratorMetrics
@@ -68,7 +69,7 @@ def facts() -> Pipeline:
         streaming=False,
         bronze_ledger=(
             row(
-                Range("kafka:orders", "id1", {"0": 0}, {"0": 100}),
+                TopicRange("orders", "id1", {"0": 0}, {"0": 100}),
                 "bronze-orders",
                 accepted=97,
                 refused=3,
@@ -76,7 +77,7 @@ def facts() -> Pipeline:
         ),
         silver_ledger=(
             row(
-                Range("table:bronze.orders", "u", {}, {"snapshot": 1}),
+                TableRange("bronze.orders", "u", None, 1),
                 "silver-orders",
                 kept=90,
                 duplicate=3,

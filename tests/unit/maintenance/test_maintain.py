@@ -9,8 +9,9 @@ import pytest
 
 from headgate.app import MAINTAINED, load
 from headgate.core.lake.commits import Marker
-from headgate.core.ledger.model import Intent, JobSpec, Range
+from headgate.core.ledger.model import Intent, JobSpec
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TableRange, TopicRange
 from headgate.errors import ConflictError, UsageError
 from headgate.maintenance.job import PLAN, kept_plan, mark_name
 from headgate.maintenance.plan import (
@@ -37,7 +38,7 @@ from headgate.pipeline.revision import DatasetRevision, keep
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TODAY = NOW.date()
-BRONZE = "table:lake.bronze.x"
+BRONZE = "lake.bronze.x"
 
 
 def part(day: date | None, small: int = 9, files: int = 9) -> Part:
@@ -104,11 +105,11 @@ def test_what_is_no_span_of_time_is_refused(text: str) -> None:
 
 
 def topic(end: int, source_id: str = "t1") -> Range:
-    return Range("kafka:x", source_id, {"0": 0}, {"0": end})
+    return TopicRange("x", source_id, {"0": 0}, {"0": end})
 
 
 def table(start: int | None, end: int, source: str = BRONZE) -> Range:
-    return Range(source, "u1", {} if start is None else {"snapshot": start}, {"snapshot": end})
+    return TableRange(source, "u1", start, end)
 
 
 def marked(job: str, range_: Range) -> Marker:
@@ -139,27 +140,27 @@ def test_a_refusal_marker_is_needed_until_bronze_has_gone_past_it(
     settled: Range | None, needed: bool
 ) -> None:
     newest = {"bronze-x": marked("bronze-x", topic(9))}
-    needs = needs_of("table:dead", newest, (), {}, Books({"bronze-x": settled}, ()))
+    needs = needs_of("dead", newest, (), {}, Books({"bronze-x": settled}, ()))
     assert bool(needs.markers) is needed
 
 
 def test_a_fence_is_held_by_what_was_staged_and_not_for_ever() -> None:
     newest = {"fence-silver-x": marked("fence-silver-x", table(1, 4))}
-    assert needs_of("table:lake.silver.x", newest, (), {}, Books({}, ())).markers == frozenset()
+    assert needs_of("lake.silver.x", newest, (), {}, Books({}, ())).markers == frozenset()
 
 
 def test_an_open_batch_keeps_its_jobs_marker_and_what_came_since() -> None:
     newest = {"bronze-x": marked("bronze-x", topic(9))}
     books = Books({"bronze-x": topic(12)}, (intent("bronze-x", topic(20)),))
-    needs = needs_of("table:dead", newest, (), {}, books)
+    needs = needs_of("dead", newest, (), {}, books)
     assert needs.markers == {"bronze-x"}
     assert needs.open_since == NOW
-    assert needs_of("table:other", {}, (), {}, books).open_since is None
+    assert needs_of("other", {}, (), {}, books).open_since is None
 
 
 def test_the_first_batch_of_a_job_that_may_write_here_counts_as_open() -> None:
     books = Books({}, (intent("backfill-x", table(None, 8)),))
-    silver = "table:lake.silver.x"
+    silver = "lake.silver.x"
     assert needs_of(silver, {}, (), {}, books).open_since is None
     assert needs_of(silver, {}, (), {}, books, ("backfill-x",)).open_since == NOW
 
@@ -169,7 +170,7 @@ def test_readers_hold_what_their_marker_their_ledger_and_their_open_batches_name
     readers = {"silver-x": marked("silver-x", table(4, 6))}
     needs = needs_of(BRONZE, {}, (), readers, books)
     assert needs.positions == {6: "silver-x", 4: "silver-x", 8: "an open batch of backfill-x"}
-    assert needs_of("table:lake.bronze.y", {}, (), readers, books).positions == {}
+    assert needs_of("lake.bronze.y", {}, (), readers, books).positions == {}
 
 
 SIZE = Size(files=9, bytes=5000, small_files=9, parts=2, manifests=3, snapshots=4, metadata_files=7)

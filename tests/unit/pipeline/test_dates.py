@@ -6,15 +6,17 @@ from datetime import date
 
 import pytest
 
-from headgate.core.ledger.model import Range
+from headgate.core.ledger.ranges import BackfillRange, parse_range, stored_range
 from headgate.errors import UsageError
+from headgate.pipeline.backfill import dates_of
 from headgate.pipeline.revision import Dates
 
 
 def test_dates_go_through_a_range_and_options_unchanged() -> None:
     for first, last in ((date(2024, 1, 3), date(2024, 1, 5)), (date(1, 1, 1), date(9999, 12, 31))):
         dates = Dates(first, last)
-        assert Dates.told(Range("table:x", "", {}, {"snapshot": 1, **dates.numbers()})) == dates
+        range_ = BackfillRange("x", "", None, 1, first, last)
+        assert dates_of(parse_range(**stored_range(range_))) == dates
         assert Dates.asked(dates.options()) == dates
 
 

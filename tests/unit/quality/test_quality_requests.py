@@ -9,8 +9,9 @@ import pytest
 
 from headgate.config.settings import Settings
 from headgate.core.engine.submit import ask_for, full_name, need_broker
-from headgate.core.ledger.model import Intent, LedgerRow, Range, Run
+from headgate.core.ledger.model import Intent, LedgerRow, Run
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange
 from headgate.errors import ConflictError, UsageError
 from headgate.quality.cli.compile import compiled_texts
 from headgate.quality.deploy import deploy, plan_deployment
@@ -123,7 +124,7 @@ def test_results_of_one_source_are_not_added_to_by_a_pair(
 def settle(store: OpsStore, run: Run) -> None:
     """One batch of the run in the ledger."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    range_ = Range("topic:a", "id", {"0": 0}, {"0": 1})
+    range_ = TopicRange("a", "id", {"0": 0}, {"0": 1})
     intent = store.begin(Intent(None, run.job, run.number, range_, (run.revision,), at, 0))
     row = LedgerRow(
         None, run.job, run.number, range_, intent.revisions, at, 0, 1, 1, 0, {"accepted": 1}, {}, at

@@ -13,11 +13,11 @@ from headgate.core.ledger.model import (
     Intent,
     Judged,
     LedgerRow,
-    Range,
     RunState,
     TouchedWindow,
 )
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange
 from headgate.core.ledger.windows import JudgedRows
 from headgate.errors import ConflictError
 from headgate.quality.deploy import plan_deployment
@@ -44,7 +44,7 @@ def declare(root: Path, window: str, source: str = "topic") -> Settings:
 
 
 def count_a_window(store: OpsStore) -> None:
-    range_ = Range("kafka:some.source", "t1", {"0": 0}, {"0": 1})
+    range_ = TopicRange("some.source", "t1", {"0": 0}, {"0": 1})
     intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOON, 0))
     row = LedgerRow(None, JOB, 1, range_, ("r1",), NOON, 0, 1, 1, 0, {"accepted": 1}, {}, NOON)
     store.settle(intent, row, (JudgedRows(Judged((), (TouchedWindow(NOON, NOON),))),))

@@ -8,7 +8,8 @@ from typing import Any, cast
 import sqlglot
 from sqlglot import expressions as sql
 
-from headgate.core.ledger.model import LedgerRow, Range
+from headgate.core.ledger.model import LedgerRow
+from headgate.core.ledger.ranges import PairRange, TopicRange
 from headgate.reconcile.job.publishers import changes_sql
 from headgate.reconcile.job.target import ReconcileTarget
 
@@ -19,7 +20,7 @@ def told(name: str) -> sql.Expr:
     target = ReconcileTarget(
         f"reconcile-{name}", f"lake.dq.results_{name}", "", "", name, cast("Any", None)
     )
-    range_ = Range("pair:topic1,topic2", "id", {"onprem:0": 0}, {"onprem:0": 1})
+    range_ = PairRange({"onprem": TopicRange("topic1", "id", {"0": 0}, {"0": 1})})
     row = LedgerRow(
         id=1, job=target.job, run=1, range=range_, revisions=("r",), batch_time=AT,
         batch_id=0, span=1, gaps=0, committed_at=AT, read=1, outcomes={"accepted": 1}, snapshots={},

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from headgate.core.engine.job_kind import JobKind
-from headgate.core.ledger.model import LedgerRow, Mark, Range, Run, RunState
+from headgate.core.ledger.model import LedgerRow, Mark, Run, RunState
+from headgate.core.ledger.ranges import Range
 
 LAST = 10
 WINDOW = timedelta(minutes=1)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from headgate.config.settings import Settings
 from headgate.core.engine.batch import BatchProtocol, Faults, TopicTarget
-from headgate.core.kafka.offsets import Followed, GroupOffsets, group_of, topic_ranges
-from headgate.core.ledger.model import TOPIC_SOURCE, LedgerRow, Progress, Range, Run
+from headgate.core.kafka.offsets import Followed, GroupOffsets, group_of
+from headgate.core.ledger.model import LedgerRow, Progress, Run
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TopicRange, topic_ranges
 from headgate.errors import HeadgateError
 
 if TYPE_CHECKING:
@@ -211,8 +212,8 @@ class GroupOffsetsOf:
         while self._groups:
             self._groups.popitem()[1].close()
 
-    def _of(self, range_: Range) -> GroupOffsets:
-        topic = range_.source.removeprefix(TOPIC_SOURCE)
+    def _of(self, range_: TopicRange) -> GroupOffsets:
+        topic = range_.topic
         if topic not in self._groups:
             group = group_of(self._target.job)
             self._groups[topic] = GroupOffsets(self._target.bootstrap, group, topic)

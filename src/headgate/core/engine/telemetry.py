@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.config.settings import Settings
 from headgate.core.engine.job_kind import KINDS
-from headgate.core.kafka.offsets import topic_ranges
 from headgate.core.kafka.topics import Topics, TopicSpec, TopicState
-from headgate.core.ledger.model import TOPIC_SOURCE, Range, Run
+from headgate.core.ledger.model import Run
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange, topic_ranges
 from headgate.core.metrics.connect import ConnectWatch, together
 from headgate.core.metrics.delivery import Deliverer, Sink, in_background
 from headgate.core.metrics.prometheus import MetricsServer
@@ -133,11 +133,10 @@ class LagWatch:
                 if topic is not None:
                     yield JobLag(run.job, name, left(topic, settled.get(name)))
 
-    def _settled(self, run: Run) -> dict[str, Range]:
+    def _settled(self, run: Run) -> dict[str, TopicRange]:
         """By topic, how far the job is settled; a table has no lag."""
-        found = self._store.settled_range(run.job)
-        own = {} if found is None or found.is_table else topic_ranges(found)
-        return {range_.source.removeprefix(TOPIC_SOURCE): range_ for range_ in own.values()}
+        ranges = topic_ranges(self._store.settled_range(run.job))
+        return {range_.topic: range_ for range_ in ranges.values()}
 
 
 def _follows_topics(run: Run) -> bool:
@@ -150,7 +149,7 @@ def named_topics(run: Run) -> tuple[str, ...]:
     return tuple(run.options[name] for name in names)
 
 
-def left(topic: TopicState, settled: Range | None) -> int:
+def left(topic: TopicState, settled: TopicRange | None) -> int:
     """Offsets that are not settled; of a topic made again, or not settled at all, all there are."""
     same = settled is not None and settled.source_id == topic.topic_id
     done = settled.end if settled is not None and same else dict[str, int]()

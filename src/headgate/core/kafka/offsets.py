@@ -17,13 +17,15 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from headgate.core.kafka.reader import open_consumer
 from headgate.core.kafka.topics import Topics, TopicState, kafka_error
-from headgate.core.ledger.model import PAIR_SOURCE, TOPIC_SOURCE, Range
+from headgate.core.ledger.ranges import (
+    ALONE,
+    OffsetRange,
+    PairRange,
+    TopicRange,
+    join_sides,
+    side_offsets,
+)
 from headgate.errors import BatchRefusedError, HeadgateError, OperationError, UnavailableError
-
-# The only topic of a query has no side.
-ALONE = ""
-# The side whose topic is named first.
-FIRST_SIDE = "onprem"
 
 
 @dataclass(frozen=True)
@@ -47,67 +49,35 @@ class Followed:
         return {side: topic.name for side, topic in self.topics.items()}
 
     @property
-    def source(self) -> str:
-        prefix = TOPIC_SOURCE if ALONE in self.topics else PAIR_SOURCE
-        return prefix + ",".join(topic.name for topic in self.topics.values())
-
-    @property
     def topic_id(self) -> str:
         """Another one when any of the topics was deleted and made again."""
         return ",".join(topic.topic_id for topic in self.topics.values())
 
     @property
     def begin(self) -> dict[str, int]:
-        return self._offsets({side: topic.begin for side, topic in self.topics.items()})
+        return _join({side: topic.begin for side, topic in self.topics.items()})
 
     @property
     def end(self) -> dict[str, int]:
-        return self._offsets({side: topic.end for side, topic in self.topics.items()})
+        return _join({side: topic.end for side, topic in self.topics.items()})
 
-    def _offsets(self, found: Mapping[str, Mapping[int, int]]) -> dict[str, int]:
-        return {key_of(side, p): n for side, own in found.items() for p, n in own.items()}
-
-    def range(self, start: Mapping[str, int], end: Mapping[str, int]) -> Range:
-        return Range(self.source, self.topic_id, start, end)
+    def range(self, start: Mapping[str, int], end: Mapping[str, int]) -> OffsetRange:
+        """From these offsets to those, of one topic or of a pair."""
+        sides = {
+            side: TopicRange(
+                topic.name, topic.topic_id, side_offsets(start, side), side_offsets(end, side)
+            )
+            for side, topic in self.topics.items()
+        }
+        return sides[ALONE] if ALONE in sides else PairRange(sides)
 
     def now(self, topics: Topics) -> Followed:
         """The same topics as they are now; each must be there."""
         return Followed({side: topics.found(topic.name) for side, topic in self.topics.items()})
 
 
-def key_of(side: str, partition: int | str) -> str:
-    """The key of a partition in a range."""
-    return f"{side}:{partition}" if side else str(partition)
-
-
-def own_offsets(offsets: Mapping[str, int], side: str) -> dict[str, int]:
-    """One side's part of a range's offsets, by partition."""
-    if not side:
-        return dict(offsets)
-    prefix = f"{side}:"
-    return {k.removeprefix(prefix): n for k, n in offsets.items() if k.startswith(prefix)}
-
-
-def topic_ranges(range_: Range) -> dict[str, Range]:
-    """A range of offsets as ranges of single topics, by side."""
-    if not range_.is_pair:
-        return {ALONE: range_}
-    names, ids = range_.source.removeprefix(PAIR_SOURCE).split(","), range_.source_id.split(",")
-    sides = {key.partition(":")[0] for key in range_.end}
-    return {
-        side: Range(
-            f"{TOPIC_SOURCE}{name}",
-            id_,
-            own_offsets(range_.start, side),
-            own_offsets(range_.end, side),
-        )
-        for side, name, id_ in zip(_as_named(sides), names, ids, strict=True)
-    }
-
-
-def _as_named(sides: set[str]) -> list[str]:
-    """In the order of the topics' names; a stored mapping has one of its own."""
-    return sorted(sides, key=lambda side: (side != FIRST_SIDE, side))
+def _join(sides: Mapping[str, Mapping[int, int]]) -> dict[str, int]:
+    return join_sides({side: {str(p): n for p, n in own.items()} for side, own in sides.items()})
 
 
 # What Spark says when offsets that it was to read are gone.

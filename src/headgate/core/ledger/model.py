@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import orjson
 
+from headgate.core.ledger.ranges import Range
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
@@ -32,11 +34,6 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-TOPIC_SOURCE = "kafka:"
-# Two topics that one query reads; keys are `<side>:<partition>`.
-PAIR_SOURCE = "pair:"
-TABLE_SOURCE = "table:"
-SNAPSHOT = "snapshot"
 # The batch id of records that expired unread, and that a person decided to go on without.
 ACCEPTED_GAP = -1
 
@@ -60,37 +57,6 @@ TRANSITIONS: Mapping[RunState, frozenset[RunState]] = {
     RunState.FAILED: frozenset(),
     RunState.CANCELED: frozenset(),
 }
-
-
-@dataclass(frozen=True)
-class Range:
-    """A piece of a source: offsets per partition of a topic, or the snapshots of a table.
-
-    A topic is `kafka:<topic>` with partition numbers as keys; a pair of topics is
-    `pair:<topic>,<topic>` with keys as `<side>:<partition>`; a table is `table:<name>` with the one key
-    `snapshot`. `source_id` tells a recreated topic or table from the old one. A key that `start` lacks
-    means from the beginning; a table whose range has no start at all is read anew.
-    """
-
-    source: str
-    source_id: str
-    start: Mapping[str, int]
-    end: Mapping[str, int]
-
-    @property
-    def is_table(self) -> bool:
-        """Whether it has no offsets that a later range could go on from."""
-        return self.source.startswith(TABLE_SOURCE)
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether two topics are read together, each at its own offsets."""
-        return self.source.startswith(PAIR_SOURCE)
-
-    @property
-    def starts_anew(self) -> bool:
-        """A full rebuild: what was settled before it no longer counts."""
-        return self.is_table and not self.start
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from headgate.core.ledger.model import (
     LedgerRow,
     Mark,
     Progress,
-    Range,
     Revision,
     RuleCount,
     Run,
@@ -35,6 +34,7 @@ from headgate.core.ledger.model import (
     canonical,
     fingerprint,
 )
+from headgate.core.ledger.ranges import Range
 from headgate.core.ledger.tables import revisions as revision_table
 from headgate.errors import DriverLostError
 

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, Protocol
 
 from headgate.core.ledger.model import (
     LedgerRow,
-    Range,
     RuleCount,
     SinkState,
     Unsent,
@@ -27,6 +26,7 @@ from headgate.core.ledger.model import (
     fingerprint,
 )
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, stored_range
 from headgate.core.metrics.names import (
     DEAD_OUTCOMES,
     DLQ_RECORDS,
@@ -88,7 +88,7 @@ class BatchRecord:
     @property
     def id(self) -> str:
         """Another one where the same range is judged anew: the batch has another time."""
-        where = canonical(vars(self.range))
+        where = canonical(stored_range(self.range))
         return f"{self.job}/{instant(self.batch_time)}/{fingerprint(where)[:_DIGITS]}"
 
     def counts(self) -> dict[str, int]:

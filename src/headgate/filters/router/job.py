@@ -28,8 +28,9 @@ from headgate.core.kafka.offsets import Followed, expired
 from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.core.lake.spark import create
 from headgate.core.lake.table import Reached
-from headgate.core.ledger.model import ACCEPTED_GAP, Intent, Progress, Range
+from headgate.core.ledger.model import ACCEPTED_GAP, Intent, Progress
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import OffsetRange, TopicRange, expect_range
 from headgate.core.sql.fragments import DEAD_LETTERS, dead_letter_table
 from headgate.errors import (
     BatchRefusedError,
@@ -161,7 +162,7 @@ class RouterRun(TopicRun):
         except UnavailableError:
             return  # the next tick looks again; whether the broker is away is told elsewhere
 
-    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+    def handle(self, frame: DataFrame, range_: OffsetRange, batch_id: int) -> None:
         self.take_over()
         super().handle(frame, range_, batch_id)
 
@@ -169,7 +170,9 @@ class RouterRun(TopicRun):
         return RouterBatch(frame, self._means, self)
 
     def _again(self, intent: Intent) -> Work:
-        frame = read_range(self._context.session, self._router.bootstrap, intent.range)
+        frame = read_range(
+            self._context.session, self._router.bootstrap, expect_range(intent.range, TopicRange)
+        )
         return RouterBatch(frame, self._means, self, again=True)
 
     def _gap(self) -> Work:

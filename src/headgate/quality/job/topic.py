@@ -20,8 +20,9 @@ from headgate.core.engine.topic_run import TopicRun
 from headgate.core.kafka.offsets import Followed
 from headgate.core.lake.spark import create, sql
 from headgate.core.lake.table import SUMMARY, ManagedTable
-from headgate.core.ledger.model import LedgerRow, Range, Run, RunState
+from headgate.core.ledger.model import LedgerRow, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import OffsetRange
 from headgate.core.metrics.names import UNIQUE_KEYS
 from headgate.core.metrics.readings import keep
 from headgate.core.metrics.windows import earlier
@@ -123,7 +124,7 @@ class QualityRun(TopicRun):
         self.take_over()
         self._emitter.close_due()
 
-    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+    def handle(self, frame: DataFrame, range_: OffsetRange, batch_id: int) -> None:
         self.take_over()
         super().handle(frame, range_, batch_id)
 

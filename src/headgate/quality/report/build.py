@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from headgate.core.ledger.model import SNAPSHOT, LedgerRow, Range, RuleCount, Run
+from headgate.core.ledger.model import LedgerRow, RuleCount, Run
+from headgate.core.ledger.ranges import SNAPSHOT, Range
 from headgate.quality.compile.resolve import JudgedRule, JudgedTable, rule_words
 from headgate.quality.report.model import (
     Header,

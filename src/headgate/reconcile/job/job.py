@@ -18,11 +18,12 @@ from headgate.core.engine.checkpoint import Checkpoint, repair_checkpoint
 from headgate.core.engine.recovery import REPAIR, repair_topic
 from headgate.core.engine.run import TOPIC_OF, RunContext
 from headgate.core.engine.stream import Pace, TopicQuery
-from headgate.core.kafka.offsets import FIRST_SIDE, Followed
+from headgate.core.kafka.offsets import Followed
 from headgate.core.kafka.topics import Topics
 from headgate.core.lake.spark import create, sql
 from headgate.core.lake.table import ManagedTable
-from headgate.core.ledger.model import Intent, LedgerRow, Progress, Range
+from headgate.core.ledger.model import Intent, LedgerRow, Progress
+from headgate.core.ledger.ranges import FIRST_SIDE, OffsetRange
 from headgate.errors import OperationError
 from headgate.quality.job.run import pace_of
 from headgate.quality.job.topic import QualityRun
@@ -98,7 +99,7 @@ class ReconcileRun(QualityRun):
             for hook in self._hooks:
                 hook.settled(row)
 
-    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+    def handle(self, frame: DataFrame, range_: OffsetRange, batch_id: int) -> None:
         touched = Touched(frame, self._hint, self._moment(batch_id), self._ahead)
         batch = self._last = ReconcileBatch(frame.sparkSession, self._pair, self._protocol, touched)
         super().handle(frame, range_, batch_id)

@@ -22,6 +22,7 @@ from headgate.core.lake.spark import sql
 from headgate.core.lake.table import ManagedTable
 from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.ops_store import utc_now
+from headgate.core.ledger.ranges import SweepRange
 from headgate.core.metrics import names, readings
 from headgate.core.metrics.windows import earlier
 from headgate.errors import LeaseLostError, UnavailableError
@@ -175,7 +176,7 @@ def changes_sql(
     nothing is asked of it.
     """
     table, pair, at = target.table, spark_literal(target.name), spark_literal(row.batch_time)
-    swept = "=" if row.range.is_table else "<>"
+    swept = "=" if isinstance(row.range, SweepRange) else "<>"
     wanted = "TRUE" if keep_matches else "dq_status <> 'MATCH' OR previous <> 'MATCH'"
     own = f"processing_time = {at} AND settled AND origin {swept} 'sweep'"
     earlier = f"settled AND processing_time < {at}" if looks_back else "FALSE"

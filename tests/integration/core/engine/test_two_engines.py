@@ -21,7 +21,8 @@ from headgate.core.engine.submit import ask_for
 from headgate.core.lake.commits import AlreadyPublishedError
 from headgate.core.lake.spark import Snapshot
 from headgate.core.lake.table import ManagedTable
-from headgate.core.ledger.model import JobSpec, Range, Run, RunState
+from headgate.core.ledger.model import JobSpec, Run, RunState
+from headgate.core.ledger.ranges import TopicRange
 from headgate.errors import ConflictError, LeaseLostError
 from headgate.local.process import wait_until
 from headgate.pipeline.bronze import BronzeRun, bronze_target
@@ -56,8 +57,8 @@ class Duel:
         target, topic = bronze_target(context)
         for statement in target.script(self.run.revision).named("table"):
             context.session.sql(statement)
-        range_ = Range(
-            f"kafka:{topic.name}",
+        range_ = TopicRange(
+            topic.name,
             topic.topic_id,
             dict(self.pipeline.ledger()[self.bad - 1].range.end),
             {str(partition): end for partition, end in topic.end.items()},

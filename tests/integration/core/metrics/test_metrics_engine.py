@@ -11,8 +11,9 @@ from tests.support.services import RunningBroker
 
 from headgate.core.engine.telemetry import LagWatch, engine_reading
 from headgate.core.kafka.producer import TopicWriter
-from headgate.core.ledger.model import Intent, JobSpec, LedgerRow, Range, RunState
+from headgate.core.ledger.model import Intent, JobSpec, LedgerRow, RunState
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange
 from headgate.core.metrics.readings import JobLag
 
 pytestmark = pytest.mark.integration
@@ -38,7 +39,7 @@ def test_the_lag_is_what_the_ledger_has_not_settled(broker: RunningBroker, tmp_p
         watch.look()
         assert watch.lags == (), "nothing is known before the first batch"
         state = broker.topics.found(topic)
-        range_ = Range(f"kafka:{topic}", state.topic_id, {"0": 0}, {"0": 4})
+        range_ = TopicRange(topic, state.topic_id, {"0": 0}, {"0": 4})
         now = datetime.now(UTC)
         intent = store.begin(Intent(None, JOB, 1, range_, ("r",), now, 0))
         row = LedgerRow(

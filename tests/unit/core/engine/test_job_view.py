@@ -10,10 +10,10 @@ from headgate.core.ledger.model import (
     LedgerRow,
     Mark,
     Progress,
-    Range,
     Run,
     RunState,
 )
+from headgate.core.ledger.ranges import TopicRange
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
 RUN = Run(
@@ -35,7 +35,7 @@ RUN = Run(
 def batch(number: int, ago: float, took: float, **outcomes: int) -> LedgerRow:
     n = sum(outcomes.values())
     done = NOW - timedelta(seconds=ago)
-    range_ = Range("kafka:orders", "id1", {"0": 0}, {"0": n})
+    range_ = TopicRange("orders", "id1", {"0": 0}, {"0": n})
     begun = done - timedelta(seconds=took)
     return LedgerRow(None, RUN.job, 3, range_, ("r",), begun, number, n, n, 0, outcomes, {}, done)
 
@@ -102,11 +102,11 @@ def test_a_quality_batch_says_which_revision_judged_which_offsets() -> None:
     row = replace(
         batch(1, 5, 2, accepted=10),
         revisions=("0123456789abcdef",),
-        range=Range("kafka:orders", "t1", {"0": 5}, {"0": 15, "1": 0}),
+        range=TopicRange("orders", "t1", {"0": 5}, {"0": 15, "1": 0}),
     )
     (last,) = seen(row, run=quality).last
     assert isinstance(last, JudgedBatchView)
     assert (last.revision, last.offsets) == ("0123456789ab", "0:5-15")
-    (wide,) = seen(replace(row, range=Range("kafka:orders", "t1", {}, many)), run=quality).last
+    (wide,) = seen(replace(row, range=TopicRange("orders", "t1", {}, many)), run=quality).last
     assert isinstance(wide, JudgedBatchView)
     assert wide.offsets.endswith("3:0-10 and 2 more")

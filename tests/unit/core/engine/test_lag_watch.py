@@ -11,8 +11,9 @@ from sqlalchemy import create_engine
 
 from headgate.core.engine.telemetry import LagWatch
 from headgate.core.kafka.topics import TopicState
-from headgate.core.ledger.model import Intent, JobSpec, LedgerRow, Range, RunState
+from headgate.core.ledger.model import Intent, JobSpec, LedgerRow, RunState
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TableRange, TopicRange
 from headgate.core.ledger.tables import metadata
 from headgate.core.metrics.readings import JobLag
 
@@ -79,7 +80,7 @@ def test_a_job_that_was_stopped_or_failed_is_behind_as_one_that_runs(
     store: OpsStore, state: RunState
 ) -> None:
     asked(store, "bronze-orders", topic="orders")
-    settle(store, "bronze-orders", Range("kafka:orders", "t1", {"0": 2}, {"0": 6}), 4)
+    settle(store, "bronze-orders", TopicRange("orders", "t1", {"0": 2}, {"0": 6}), 4)
     if state is not RunState.RUNNING:
         store.move("bronze-orders", 1, state)
     assert lags(store) == (JobLag("bronze-orders", "orders", 9),)
@@ -87,7 +88,7 @@ def test_a_job_that_was_stopped_or_failed_is_behind_as_one_that_runs(
 
 def test_a_topic_made_again_is_not_settled_at_all(store: OpsStore) -> None:
     asked(store, "bronze-orders", topic="orders")
-    settle(store, "bronze-orders", Range("kafka:orders", "t0", {"0": 0}, {"0": 9}), 9)
+    settle(store, "bronze-orders", TopicRange("orders", "t0", {"0": 0}, {"0": 9}), 9)
     assert lags(store) == (JobLag("bronze-orders", "orders", 13),)
 
 
@@ -95,6 +96,6 @@ def test_what_follows_no_topic_has_no_lag(store: OpsStore) -> None:
     asked(store, "silver-orders")
     asked(store, "quality-table")
     asked(store, "bronze-gone", topic="gone")
-    settle(store, "quality-table", Range("table:a.b", "x", {}, {"snapshot": 9}), 9)
-    settle(store, "silver-orders", Range("table:bronze.orders", "x", {}, {"snapshot": 9}), 9)
+    settle(store, "quality-table", TableRange("a.b", "x", None, 9), 9)
+    settle(store, "silver-orders", TableRange("bronze.orders", "x", None, 9), 9)
     assert lags(store) == ()
