@@ -77,7 +77,9 @@ class OldProject:
             if kind == "silver":
                 behind[kind] = rows_behind(store, subject)
             else:
-                behind[f"{kind}-{subject}"] = measure(self.settings, store, KINDS[kind], subject).records
+                behind[f"{kind}-{subject}"] = measure(
+                    self.settings, store, KINDS[kind], subject
+                ).records
         return {job: records for job, records in behind.items() if records}
 
     def headgate(self, *words: str) -> Any:
@@ -144,7 +146,9 @@ def _moved(value: Any, before: str, after: str) -> Any:
     if isinstance(value, str):
         return value.replace(before, after)
     if isinstance(value, dict):
-        return {key: _moved(item, before, after) for key, item in cast("dict[str, Any]", value).items()}
+        return {
+            key: _moved(item, before, after) for key, item in cast("dict[str, Any]", value).items()
+        }
     if isinstance(value, list):
         return [_moved(item, before, after) for item in cast("list[Any]", value)]
     return value
@@ -152,7 +156,9 @@ def _moved(value: Any, before: str, after: str) -> Any:
 
 def _relocate_database(path: Path, before: str, after: str) -> None:
     with closing(sqlite3.connect(path)) as db, db:
-        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        tables = [
+            name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
         for table in tables:
             columns = [row[1] for row in db.execute(f'PRAGMA table_info("{table}")')]
             for column in columns:

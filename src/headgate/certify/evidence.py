@@ -19,6 +19,7 @@ from headgate.config.settings import Settings
 from headgate.core.accounting.broker import ask_broker, recount
 from headgate.core.accounting.evidence import AcceptedGap, CertifiedTable, TableEvidence
 from headgate.core.accounting.table_evidence import table_evidence
+from headgate.core.engine.run_options import TopicRunOptions
 from headgate.core.lake.duckdb_reader import Lake, quoted
 from headgate.core.ledger.model import ACTIVE, LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
@@ -207,8 +208,8 @@ def _books(store: OpsStore, name: str) -> Books:
 
 def _accepted_by(store: OpsStore, row: LedgerRow) -> str:
     """The run knows who asked for it, unless the ops store was lost since."""
-    found = [run for run in store.runs(row.job) if run.number == row.run]
-    return found[0].options.get("by", "") if found else "someone unknown"
+    runs = [run for run in store.runs(row.job) if run.number == row.run]
+    return TopicRunOptions.of(runs[0]).accepted_by if runs else "someone unknown"
 
 
 def _look(settings: Settings, lake: Lake, dataset: Subject, books: Books) -> Evidence:

@@ -15,7 +15,7 @@ from headgate.core.ledger.model import Progress, Run
 from headgate.core.ledger.ops_store import OpsStore, utc_now
 from headgate.core.sql.fragments import job_name
 from headgate.errors import ConflictError
-from headgate.maintenance.plan import Plan, Report, TablePlan, TableReport, Wanted
+from headgate.maintenance.plan import MaintenanceRunOptions, Plan, Report, TablePlan, TableReport
 from headgate.maintenance.planner import Planner, maintained_tables, size_of
 from headgate.maintenance.selection import Part, chunks, plan_compaction
 from headgate.maintenance.table import Orphan
@@ -62,7 +62,7 @@ class Maintenance:
                 if self._context.stop.is_set():
                     break
                 self._step(f"compacting {len(left)} parts of {plan.table}")
-                self._planner.look(plan.role).rewrite(chunk, self._planner.wanted.min_files)
+                self._planner.look(plan.role).rewrite(chunk, self._planner.options.min_files)
             left = self._parts(plan, {part.name for part in left})
             if not left or self._context.stop.is_set():
                 break
@@ -80,7 +80,7 @@ class Maintenance:
         if not names:
             return ()
         found = self._planner.look(plan.role).parts()
-        chosen = plan_compaction(found, self._planner.now().date(), self._planner.wanted.min_files)
+        chosen = plan_compaction(found, self._planner.now().date(), self._planner.options.min_files)
         return tuple(part for part in chosen if part.name in names)
 
     def _manifests(self, plan: TablePlan, report: TableReport) -> TableReport:
@@ -114,7 +114,7 @@ class Maintenance:
             return report
         self._step(f"removing {len(plan.orphans)} orphan files of {plan.table}")
         orphans = [Orphan(file.path, file.bytes) for file in plan.orphans]
-        older_than = self._planner.wanted.orphans_older_than
+        older_than = self._planner.options.orphans_older_than
         table = self._planner.look(plan.role)
         removed = set(table.remove(orphans, older_than))
         gone = [orphan.bytes for orphan in orphans if orphan.path in removed]
@@ -126,14 +126,14 @@ PLAN, REPORT = "plan", "report"
 
 def run_maintain(context: RunContext) -> None:
     """Plan, then do what the plan says and nothing that was not shown; a dry run only plans."""
-    wanted = Wanted.of(context.run.options)
+    options = MaintenanceRunOptions.of(context.run)
     session = context.session.newSession()
     tables = maintained_tables(context, session)
-    planner = Planner(session, context.store, tables, wanted, utc_now)
+    planner = Planner(session, context.store, tables, options, utc_now)
     context.report(Progress(words="planning"))
-    plan = _shown(context, wanted, planner)
+    plan = _shown(context, options, planner)
     context.store.mark(mark_name(plan.job, PLAN), plan.model_dump_json())
-    if wanted.dry_run:
+    if options.dry_run:
         context.report(Progress(words="planned, and nothing done"))
         return
     report = Maintenance(context, planner).carry_out(plan)
@@ -141,13 +141,13 @@ def run_maintain(context: RunContext) -> None:
     context.report(Progress(len(report.tables), words=report.sentence))
 
 
-def _shown(context: RunContext, wanted: Wanted, planner: Planner) -> Plan:
+def _shown(context: RunContext, options: MaintenanceRunOptions, planner: Planner) -> Plan:
     """A new plan; where one was shown before, no more than that."""
     run = context.run
     shown = None
-    if wanted.plan_run is not None:
+    if options.plan_run is not None:
         # A run that another engine left has kept its own plan, which is within the one shown.
-        shown = kept_plan(context.store, run.job, wanted.plan_run, run.number)
+        shown = kept_plan(context.store, run.job, options.plan_run, run.number)
     tables = planner.plan()
     if shown is not None:
         tables = tuple(table.within(shown.of(table.role)) for table in tables)
@@ -182,15 +182,15 @@ def maintained(
     settings: Settings,
     store: OpsStore,
     dataset: str,
-    wanted: Wanted,
+    options: MaintenanceRunOptions,
     carried_out: Callable[[Run], Run] | None = None,
 ) -> tuple[Plan, Report | None]:
     """What was planned and done; without `carried_out` the running engine is waited for.
 
-    The command line refuses an age below an hour; `wanted` may name any, and what jobs still need
+    The command line refuses an age below an hour; `options` may name any, and what jobs still need
     stays even then.
     """
-    run = ask_for(settings, store, job_name("maintain", dataset), "batch", wanted.options())
+    run = ask_for(settings, store, job_name("maintain", dataset), "batch", options)
     ended = carried_out(run) if carried_out else wait_for(store, run, lambda _: None)
     raise_unless_finished(ended)
     job, number = ended.job, ended.number

@@ -25,12 +25,12 @@ from headgate.maintenance.plan import (
     COMPACT,
     EXPIRE,
     VACUUM,
+    MaintenanceRunOptions,
     OrphanPlan,
     PartPlan,
     Size,
     SnapshotPlan,
     TablePlan,
-    Wanted,
 )
 from headgate.maintenance.selection import (
     Limits,
@@ -153,23 +153,23 @@ class Planner:
         session: SparkSession,
         store: OpsStore,
         tables: Mapping[str, TableUse],
-        wanted: Wanted,
+        options: MaintenanceRunOptions,
         clock: Callable[[], datetime],
     ) -> None:
         self._session, self._store = session, store
-        self.tables, self.wanted, self.now = tables, wanted, clock
+        self.tables, self.options, self.now = tables, options, clock
 
     def plan(self) -> tuple[TablePlan, ...]:
         roles = [
             role
             for role in self.tables
-            if any(self.wanted.does(action, role) for action in ACTIONS)
+            if any(self.options.does(action, role) for action in ACTIONS)
         ]
         return tuple(self.table_plan(role) for role in roles)
 
     def table_plan(self, role: str) -> TablePlan:
         """What is to be done to this table, as it is now."""
-        table, does = self.look(role), self.wanted.does
+        table, does = self.look(role), self.options.does
         parts = table.parts() if does(COMPACT, role) else None
         size = size_of(table, parts)
         return TablePlan(
@@ -188,14 +188,14 @@ class Planner:
         return MaintainedTable(self._session, self.tables[role].name)
 
     def parts_to_compact(self, parts: tuple[Part, ...]) -> tuple[PartPlan, ...]:
-        chosen = plan_compaction(parts, self.now().date(), self.wanted.min_files)
+        chosen = plan_compaction(parts, self.now().date(), self.options.min_files)
         return tuple(
             PartPlan(name=p.name, small_files=p.small_files, small_bytes=p.small_bytes)
             for p in chosen
         )
 
     def verdicts(self, role: str, table: MaintainedTable) -> tuple[SnapshotPlan, ...]:
-        limits = Limits(self.wanted.older_than, self.wanted.keep)
+        limits = Limits(self.options.older_than, self.options.keep)
         judged = plan_expiry(table.history(), self._needs(role, table), limits, self.now())
         return tuple(
             SnapshotPlan(
@@ -230,7 +230,7 @@ class Planner:
         return {job: marker for job, marker in found.items() if marker is not None}
 
     def _orphans(self, table: MaintainedTable) -> tuple[OrphanPlan, ...]:
-        found = table.orphans(self.wanted.orphans_older_than)
+        found = table.orphans(self.options.orphans_older_than)
         return tuple(OrphanPlan(path=o.path, bytes=o.bytes) for o in found)
 
 

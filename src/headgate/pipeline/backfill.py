@@ -16,7 +16,8 @@ from headgate.core.sql.script import Script
 from headgate.errors import BatchRefusedError
 from headgate.pipeline.compile.dataset import SILVER_BACKFILL
 from headgate.pipeline.compile.silver import COLUMNS, columns_as
-from headgate.pipeline.revision import Dates
+from headgate.pipeline.job_kinds import BackfillRunOptions
+from headgate.pipeline.revision import Dates, missing_date
 from headgate.pipeline.silver import (
     FILTERED,
     PASSED,
@@ -32,7 +33,10 @@ from headgate.pipeline.silver import (
 
 def run_backfill(context: RunContext) -> None:
     """Rebuild the rows of the dates that were asked for; every other row stays as it is."""
-    backfill = BackfillRun(context, Dates.asked(context.run.options))
+    dates = BackfillRunOptions.of(context.run).dates
+    if dates is None:
+        raise missing_date()
+    backfill = BackfillRun(context, dates)
     backfill.finish_open_intents()
     backfill.process()
 

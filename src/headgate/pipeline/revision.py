@@ -37,26 +37,28 @@ class Dates:
     last: date
 
     @classmethod
-    def asked(cls, options: Mapping[str, str | None]) -> Dates:
+    def parse(cls, first: str | None, last: str | None) -> Dates:
         """Dates as a person writes them; UsageError when they make no range."""
-        first, last = (_date(options.get(name), name) for name in (FROM, TO))
-        if first > last:
+        dates = cls(_date(first, FROM), _date(last, TO))
+        if dates.first > dates.last:
             raise UsageError(
-                f"the dates run backwards: {first} is after {last}",
-                fix=f"--from {last} --to {first}",
+                f"the dates run backwards: {dates.first} is after {dates.last}",
+                fix=f"--from {dates.last} --to {dates.first}",
             )
-        return cls(first, last)
-
-    def options(self) -> dict[str, str]:
-        return {FROM: str(self.first), TO: str(self.last)}
+        return dates
 
     def __str__(self) -> str:
         return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
 
 
+def missing_date(name: str = FROM) -> UsageError:
+    """The error of a backfill without one of its dates."""
+    return UsageError(f"a backfill needs two dates: --{name} is missing", fix=EXAMPLE)
+
+
 def _date(text: str | None, name: str) -> date:
     if text is None:
-        raise UsageError(f"a backfill needs two dates: --{name} is missing", fix=EXAMPLE)
+        raise missing_date(name)
     try:
         return date.fromisoformat(text)
     except ValueError as error:

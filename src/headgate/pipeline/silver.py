@@ -23,6 +23,7 @@ from headgate.core.sql.script import Script
 from headgate.errors import UnavailableError
 from headgate.pipeline.columns import as_now, fit_silver
 from headgate.pipeline.compile.dataset import SILVER, SILVER_INCREMENTAL
+from headgate.pipeline.job_kinds import SilverRunForm, SilverRunOptions
 from headgate.pipeline.revision import Scripts, fetch
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def run_silver(context: RunContext) -> None:
     if context.run.mode == "streaming":
         silver.follow()
     else:
-        silver.catch_up(context.run.options.get("form", "auto"))
+        silver.catch_up(SilverRunOptions.of(context.run).form)
 
 
 class SilverRun:
@@ -267,7 +268,7 @@ class SilverRun:
             ):
                 self._progress.batch(self._protocol.finish(intent, self._batch()))
 
-    def catch_up(self, form: str) -> None:
+    def catch_up(self, form: SilverRunForm) -> None:
         bronze = bronze_of(self._session, self._target)
         if bronze is None:
             raise EmptyBronzeError(
@@ -286,11 +287,11 @@ class SilverRun:
                 self._context.goes_on()
                 stop.wait(POLL_SECONDS)
                 continue
-            seen = self._take(bronze, "auto").last
+            seen = self._take(bronze, SilverRunForm.AUTO).last
             # Under a steady load bronze is never seen unchanged: a step done is a sign as good.
             self._context.goes_on()
 
-    def _take(self, bronze: IcebergTable, form: str) -> TableRange:
+    def _take(self, bronze: IcebergTable, form: SilverRunForm) -> TableRange:
         """One step up to this state of bronze."""
         run = self._context.run
         found = next_range(self._session, self._target, bronze, run.revision, form)
@@ -349,14 +350,18 @@ def give_up(silver: ManagedTable, store: OpsStore, intent: Intent) -> bool:
 
 
 def next_range(
-    session: SparkSession, target: SilverTarget, bronze: IcebergTable, revision: str, form: str
+    session: SparkSession,
+    target: SilverTarget,
+    bronze: IcebergTable,
+    revision: str,
+    form: SilverRunForm,
 ) -> Next:
     """From the bronze snapshot that silver has seen to this one; all of it for a rebuild."""
     current = bronze.current()
     assert current is not None, "asked for only once bronze has rows"
     seen = _seen(ManagedTable(session, target.silver), bronze, target.job, revision)
-    if form == "full" or isinstance(seen, str):
-        words = "rebuilt as asked" if form == "full" else str(seen)
+    if form is SilverRunForm.FULL or isinstance(seen, str):
+        words = "rebuilt as asked" if form is SilverRunForm.FULL else str(seen)
         return Next(TableRange(target.bronze, bronze.uuid, None, current.id), words)
     return Next(TableRange(target.bronze, bronze.uuid, seen, current.id))
 

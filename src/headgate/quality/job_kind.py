@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from headgate.config.settings import Settings
 from headgate.core.engine.job_kind import DeclaredRun, JobDetails, JobKind
-from headgate.core.engine.run import Reading
+from headgate.core.engine.run_options import TopicRunOptions, choose_trigger
 from headgate.core.ledger.model import JobSpec, Run
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import job_name
@@ -30,18 +30,30 @@ from headgate.quality.revision import (
 REVISION_FIX = "headgate rules deploy {subject}: it takes over between two batches"
 
 
+class QualityRunOptions(TopicRunOptions):
+    """The options of a run of a rule table; the defaults are those of a table that is judged by its snapshot."""
+
+    topic: str = ""
+    dlq_topic: str = ""
+    trigger_seconds: float | None = None
+    max_offsets_per_batch: int = 0
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        return super().topics if self.topic else {}
+
+
 def declare_run(settings: Settings, store: OpsStore, table: str, mode: str) -> DeclaredRun:
     """The rule table as it is declared now."""
     declared = declared_of_kind(settings, table, QUALITY)
-    reads: dict[str, str] = {}
+    options = QualityRunOptions()
     if declared.follows_a_topic:
-        first = declared.first
-        reads = Reading(
-            declared.topic_of(first, settings),
-            declared.dlq_topic_of(first, settings),
-            settings.trigger_seconds,
-            settings.max_offsets_per_batch,
-        ).options(mode)
+        options = QualityRunOptions(
+            topic=declared.topic_of(declared.first, settings),
+            dlq_topic=declared.dlq_topic_of(declared.first, settings),
+            trigger_seconds=choose_trigger(mode, settings.trigger_seconds),
+            max_offsets_per_batch=settings.max_offsets_per_batch,
+        )
     elif mode == "streaming":
         job = job_name(QUALITY, table)
         raise UsageError(
@@ -49,7 +61,7 @@ def declare_run(settings: Settings, store: OpsStore, table: str, mode: str) -> D
             why="a table is judged by its snapshot; only the records of topics are judged as they come",
             fix=f"headgate job run {job}",
         )
-    return DeclaredRun(keep(store, declared), reads)
+    return DeclaredRun(keep(store, declared), options)
 
 
 def declared_of_kind(settings: Settings, table: str, kind: str) -> RulesRevision:
@@ -122,6 +134,7 @@ QUALITY_KIND = JobKind(
     subject="rule table",
     run="headgate.quality.job.run:run_quality",
     declare_run=declare_run,
+    options=QualityRunOptions,
     title="a quality job",
     can_stream=True,
     topics=declared_topic,

@@ -11,6 +11,7 @@ from tests.support.bronze_table import append_rows, create_bronze_table, valid_r
 from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze, expected_silver
 from tests.support.pipeline import TYPES, InjectedFaultError, Interruption, Pipeline, fail_at
+from tests.support.run_requests import REBUILD_SILVER
 
 from headgate.core.engine.batch import Point
 from headgate.core.engine.job_kind import JOBS
@@ -52,7 +53,7 @@ def test_a_commit_whose_answer_was_lost_is_taken_as_done(pipeline: Pipeline) -> 
     assert (interruption.hits, silver_interruption.hits) == (1, 1)
     rows = pipeline.silver()
     assert pipeline.outcomes("silver")["kept"] == rows.total() > 0
-    pipeline.process("silver", form="full")
+    pipeline.process("silver", request=REBUILD_SILVER)
     assert pipeline.silver() == rows
 
 

@@ -19,6 +19,7 @@ from headgate.maintenance.plan import (
     COMPACT,
     EXPIRE,
     TABLES,
+    MaintenanceRunOptions,
     OrphanPlan,
     PartPlan,
     Plan,
@@ -27,7 +28,6 @@ from headgate.maintenance.plan import (
     SnapshotPlan,
     TablePlan,
     TableReport,
-    Wanted,
     plan_text,
     report_text,
     span_of,
@@ -83,19 +83,34 @@ def test_parts_come_in_chunks_that_lose_none(count: int, size: int, lengths: lis
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "options",
     [
-        Wanted((COMPACT,), ("bronze", "silver"), min_files=2, dry_run=True),
-        Wanted(ACTIONS, TABLES, ("silver",), timedelta(hours=36), 3, timedelta(days=4), 7),
-        Wanted((EXPIRE,), plan_run=4),
+        MaintenanceRunOptions(
+            actions=(COMPACT,), compact_tables=("bronze", "silver"), min_files=2, dry_run=True
+        ),
+        MaintenanceRunOptions(
+            actions=ACTIONS,
+            compact_tables=TABLES,
+            other_tables=("silver",),
+            older_than=timedelta(hours=36),
+            keep=3,
+            orphans_older_than=timedelta(days=4),
+            min_files=7,
+        ),
+        MaintenanceRunOptions(actions=(EXPIRE,), plan_run=4),
     ],
 )
-def test_what_is_wanted_survives_the_store(wanted: Wanted) -> None:
-    assert Wanted.of(wanted.options()) == wanted
+def test_the_options_of_a_run_survive_the_store(
+    store: OpsStore, options: MaintenanceRunOptions
+) -> None:
+    run = store.submit(JobSpec("maintain-x", "maintain", "x", "batch", "r", options))
+    assert MaintenanceRunOptions.of(run) == options
 
 
 def test_without_options_a_run_compacts_and_expires() -> None:
-    assert Wanted.of({}) == Wanted((COMPACT, EXPIRE), COMPACTED)
+    assert MaintenanceRunOptions() == MaintenanceRunOptions(
+        actions=(COMPACT, EXPIRE), compact_tables=COMPACTED
+    )
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "7 days", "1w", "9999999999d"])

@@ -51,7 +51,7 @@ def count_a_window(store: OpsStore) -> None:
 
 
 def run_once(settings: Settings, store: OpsStore) -> None:
-    run = ask_for(settings, store, JOB, "batch", {})
+    run = ask_for(settings, store, JOB, "batch")
     store.claim(run.job, run.number, "this test")
     count_a_window(store)
     store.move(run.job, run.number, RunState.FINISHED)
@@ -67,18 +67,18 @@ def test_another_width_is_refused_in_words_once_windows_are_counted(
         plan_deployment(settings, store, "one")
     assert "another name" in refused.value.fix
     with pytest.raises(ConflictError, match="cannot go on with 0:01:00"):
-        ask_for(settings, store, JOB, "streaming", {})
+        ask_for(settings, store, JOB, "streaming")
     declare(tmp_path, "10 SECONDS")
-    assert ask_for(settings, store, JOB, "streaming", {}).number == 2
+    assert ask_for(settings, store, JOB, "streaming").number == 2
 
 
 def test_before_the_first_window_any_width_will_do(store: OpsStore, tmp_path: Path) -> None:
     settings = declare(tmp_path, "10 SECONDS")
-    run = ask_for(settings, store, JOB, "batch", {})
+    run = ask_for(settings, store, JOB, "batch")
     store.move(run.job, run.number, RunState.CANCELED)
     declare(tmp_path, "1 MINUTE")
     assert plan_deployment(settings, store, "one").is_new
-    assert ask_for(settings, store, JOB, "batch", {}).number == 2
+    assert ask_for(settings, store, JOB, "batch").number == 2
 
 
 def test_evaluations_of_snapshots_may_change_their_width(store: OpsStore, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def declare(root: Path, section: str) -> None:
 
 @pytest.fixture
 def context(settings: Settings, store: OpsStore) -> RunContext:
-    asked = ask_for(settings, store, "reconcile-pair", "streaming", {})
+    asked = ask_for(settings, store, "reconcile-pair", "streaming")
     run = store.claim(asked.job, asked.number, "this test")
     return RunContext(run, settings, cast("Any", None), store, lambda: None)
 

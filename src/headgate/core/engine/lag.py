@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from headgate.core.engine.run import TOPIC, TOPIC_OF
+from headgate.core.engine.job_kind import find_kafka_options
 from headgate.core.ledger.model import ACTIVE
 from headgate.core.ledger.ranges import TopicRange, topic_ranges
 from headgate.core.sql.fragments import DEAD_LETTERS_TABLE, job_name
@@ -167,11 +167,10 @@ def _topics_of(
     Those of a run under way win: another one may be declared here than where it was asked for.
     """
     run = store.latest(job_name(kind.name, subject))
-    kept = run.options if run and run.state in ACTIVE else dict[str, str]()
-    if kept.get(TOPIC):
-        return {"": kept[TOPIC]}
-    declared = kind.topics(settings, subject) if kind.topics else dict[str, str]()
-    return {side: kept.get(TOPIC_OF.format(side=side), topic) for side, topic in declared.items()}
+    options = find_kafka_options(run) if run and run.state in ACTIVE else None
+    if options and options.topics:
+        return options.topics
+    return kind.topics(settings, subject) if kind.topics else dict[str, str]()
 
 
 def report(settings: Settings, store: OpsStore, kind: JobKind, subject: str) -> LagReport:

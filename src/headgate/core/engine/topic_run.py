@@ -24,6 +24,7 @@ from headgate.core.engine.checkpoint import (
     same_offsets,
 )
 from headgate.core.engine.run import GroupOffsetsOf, RunContext, RunProgress
+from headgate.core.engine.run_options import KafkaRunOptions, TopicRunForm
 from headgate.core.engine.staging import stage
 from headgate.core.engine.stream import Pace, TopicQuery, is_lost_state, read_range
 from headgate.core.kafka.offsets import (
@@ -42,9 +43,6 @@ from headgate.errors import BatchRefusedError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-ACCEPT_GAP = "accept-gap"
 
 
 def accept_gap(
@@ -118,8 +116,10 @@ class ExpiredGap:
 class TopicRun(ABC):
     """Takes the micro-batches of one run through the protocol."""
 
-    def __init__(self, context: RunContext, target: TopicTarget, pace: Pace) -> None:
-        self._context, self._target, self._pace = context, target, pace
+    def __init__(self, context: RunContext, target: TopicTarget, options: KafkaRunOptions) -> None:
+        self._context, self._target, self._options = context, target, options
+        trigger = options.trigger_seconds or context.settings.trigger_seconds
+        self._pace = Pace(trigger, options.max_offsets_per_batch)
         self._protocol = context.protocol()
         self._progress = RunProgress(context)
         self._group = GroupOffsetsOf(context, target)
@@ -147,7 +147,7 @@ class TopicRun(ABC):
         location = f"{context.settings.checkpoints.rstrip('/')}/{target.job}"
         checkpoint = Checkpoint(context.session, location, topic.names)
         self.adopt_half_done(topic)
-        if context.run.options.get("form") == ACCEPT_GAP:
+        if self._options.form is TopicRunForm.ACCEPT_GAP:
             self.accept_gap(topic, checkpoint)
             return
         try:

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import orjson
+from pydantic import BaseModel, ConfigDict
 
 from headgate.core.ledger.ranges import Range
 
@@ -59,6 +60,20 @@ TRANSITIONS: Mapping[RunState, frozenset[RunState]] = {
 }
 
 
+class RunOptions(BaseModel):
+    """What a run is asked for beside its revision: a model for each kind of job; this one asks for nothing.
+
+    The ops store keeps the values of the model as JSON; `of` reads them back.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """The options of a run whose kind has this model."""
+        return cls.model_validate(run.options)
+
+
 @dataclass(frozen=True)
 class JobSpec:
     """What is asked for: which job, of which kind, on which subject, under which revision."""
@@ -68,7 +83,7 @@ class JobSpec:
     subject: str
     mode: str
     revision: str
-    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    options: RunOptions = field(default_factory=RunOptions)
 
 
 @dataclass(frozen=True)
@@ -85,7 +100,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Run:
-    """One start of one job, numbered upwards."""
+    """One start of one job, numbered upwards; `options` are as stored, and read by the model of its kind."""
 
     job: str
     number: int
@@ -93,7 +108,7 @@ class Run:
     subject: str
     mode: str
     revision: str
-    options: Mapping[str, str]
+    options: Mapping[str, Any]
     state: RunState
     restarts: int
     submitted_at: datetime

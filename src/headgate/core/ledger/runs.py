@@ -96,7 +96,7 @@ def submit(db: Connection, spec: JobSpec, now: datetime) -> Run:
             fix=f"wait for it, or stop it: headgate job stop {spec.job}",
         )
     last = db.scalar(select(func.max(runs.c.number)).where(runs.c.job == spec.job)) or 0
-    values = {**vars(spec), "options": dict(spec.options), "number": last + 1}
+    values = {**vars(spec), "options": spec.options.model_dump(mode="json"), "number": last + 1}
     db.execute(
         insert(runs).values(
             **values,

@@ -128,8 +128,6 @@ def kept(store: OpsStore) -> dict[Metric, dict[str, float]]:
 
 
 HIGH = 1.0
-# As a run of a stream keeps it among its options.
-TRIGGER = "trigger_seconds"
 
 
 @dataclass(frozen=True)
@@ -160,8 +158,10 @@ class Readings:
         store: OpsStore,
         engine: Callable[[], EngineReading | None] = lambda: None,
         lags: Callable[[], Sequence[JobLag]] = lambda: (),
+        find_trigger: Callable[[Run], float | None] = lambda _: None,
     ) -> None:
         self._store, self._engine, self._lags = store, engine, lags
+        self._find_trigger = find_trigger
         kinds: Iterable[Callable[[OpsStore], Collector]] = map(load, COLLECTORS)
         self._collectors = tuple(kind(store) for kind in kinds)
         self._sums = Sums(store, self._collectors)
@@ -205,9 +205,10 @@ class Readings:
 
     def _backpressure(self, active: Iterable[Run]) -> Iterator[Family]:
         ratios = {
-            run.job: [took / float(run.options[TRIGGER]) for took in sums.last_durations]
+            run.job: [took / trigger for took in sums.last_durations]
             for run in active
-            if TRIGGER in run.options and (sums := self._sums.jobs.get(run.job)) is not None
+            if (sums := self._sums.jobs.get(run.job)) is not None
+            and (trigger := self._find_trigger(run)) is not None
         }
         known = sorted((job, found) for job, found in ratios.items() if found)
         yield _by_job(names.BACKPRESSURE, ((job, found[-1]) for job, found in known))

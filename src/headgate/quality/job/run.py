@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headgate.config.settings import Settings
-from headgate.core.engine.recovery import REPAIR, repair_topic
-from headgate.core.engine.run import DLQ_TOPIC, MOST, TOPIC, RunContext, trigger_of
-from headgate.core.engine.stream import Pace
+from headgate.core.engine.recovery import repair_topic
+from headgate.core.engine.run import RunContext
+from headgate.core.engine.run_options import TopicRunForm
 from headgate.core.kafka.offsets import Followed
 from headgate.core.kafka.topics import Topics
 from headgate.core.lake.spark import Views, create
@@ -19,6 +19,7 @@ from headgate.core.ledger.ops_store import OpsStore
 from headgate.quality.job.batch import QualityTarget
 from headgate.quality.job.snapshot import SnapshotRun
 from headgate.quality.job.topic import QualityRun, with_keys
+from headgate.quality.job_kind import QualityRunOptions
 from headgate.quality.revision import Revisions, RulesRevision, deployed_mark
 
 if TYPE_CHECKING:
@@ -65,14 +66,14 @@ def run_quality(context: RunContext) -> None:
     if not rules.follows_a_topic:
         SnapshotRun(context, target).evaluate()
         return
-    name = context.run.options.get(TOPIC) or rules.topic_of(rules.first, context.settings)
-    topic = Followed.one(Topics(target.bootstrap).found(name))
-    if context.run.options.get("form") == REPAIR:
+    options = QualityRunOptions.of(context.run)
+    topic = Followed.one(Topics(target.bootstrap).found(options.topic))
+    if options.form is TopicRunForm.REPAIR:
         done = repair_topic(context, target, topic)
         words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
         context.report(Progress(words=words))
         return
-    QualityRun(context, target, pace_of(context)).follow(topic)
+    QualityRun(context, target, options).follow(topic)
 
 
 def quality_target(
@@ -80,22 +81,11 @@ def quality_target(
 ) -> QualityTarget:
     """Where this run writes; a table has neither a broker nor a topic for its dead letters."""
     settings, run = context.settings, context.run
-    dlq_topic, bootstrap = "", ""
-    if rules.follows_a_topic:
-        dlq_topic = run.options.get(DLQ_TOPIC) or rules.dlq_topic_of(rules.first, settings)
-        bootstrap = str(settings.need("bootstrap_servers"))
     return QualityTarget(
         job=run.job,
         table=rules.results,
-        dlq_topic=dlq_topic,
-        bootstrap=bootstrap,
+        dlq_topic=QualityRunOptions.of(run).dlq_topic,
+        bootstrap=str(settings.need("bootstrap_servers")) if rules.follows_a_topic else "",
         name=rules.name,
         revisions=revisions,
     )
-
-
-def pace_of(context: RunContext) -> Pace:
-    """How the batches of this run are cut."""
-    settings, kept = context.settings, context.run.options
-    most = int(kept.get(MOST, settings.max_offsets_per_batch))
-    return Pace(trigger_of(context.run, settings), most)

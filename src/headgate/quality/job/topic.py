@@ -15,7 +15,7 @@ from headgate.conditions.literals import spark_literal
 from headgate.core.engine.batch import Work
 from headgate.core.engine.checkpoint import Checkpoint
 from headgate.core.engine.run import RunContext
-from headgate.core.engine.stream import Pace
+from headgate.core.engine.run_options import KafkaRunOptions
 from headgate.core.engine.topic_run import TopicRun
 from headgate.core.kafka.offsets import Followed
 from headgate.core.lake.spark import create, sql
@@ -92,8 +92,10 @@ class StoppedByRuleError(OperationError):
 class QualityRun(TopicRun):
     """Takes the micro-batches of one run through the protocol, each under the deployed revision."""
 
-    def __init__(self, context: RunContext, target: QualityTarget, pace: Pace) -> None:
-        super().__init__(context, target, pace)
+    def __init__(
+        self, context: RunContext, target: QualityTarget, options: KafkaRunOptions
+    ) -> None:
+        super().__init__(context, target, options)
         self._quality = target
         self._keys = SeenKeys(context.session, context.store, target.job)
         self._revision = ""

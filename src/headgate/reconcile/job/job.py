@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 
 from headgate.core.engine.batch import Work
 from headgate.core.engine.checkpoint import Checkpoint, repair_checkpoint
-from headgate.core.engine.recovery import REPAIR, repair_topic
-from headgate.core.engine.run import TOPIC_OF, RunContext
-from headgate.core.engine.stream import Pace, TopicQuery
+from headgate.core.engine.recovery import repair_topic
+from headgate.core.engine.run import RunContext
+from headgate.core.engine.run_options import TopicRunForm
+from headgate.core.engine.stream import TopicQuery
 from headgate.core.kafka.offsets import Followed
 from headgate.core.kafka.topics import Topics
 from headgate.core.lake.spark import create, sql
 from headgate.core.lake.table import ManagedTable
 from headgate.core.ledger.model import Intent, LedgerRow, Progress
-from headgate.core.ledger.ranges import FIRST_SIDE, OffsetRange
+from headgate.core.ledger.ranges import OffsetRange
 from headgate.errors import OperationError
-from headgate.quality.job.run import pace_of
 from headgate.quality.job.topic import QualityRun
-from headgate.quality.revision import Revisions, RulesRevision, SourceRevision
+from headgate.quality.revision import Revisions, RulesRevision
 from headgate.reconcile.compile.states import CHANGES, STATES
 from headgate.reconcile.job.batch import ReconcileBatch, Touched
 from headgate.reconcile.job.cross_window import Ahead, Moment, amid_window
@@ -41,6 +41,7 @@ from headgate.reconcile.job.states import (
 )
 from headgate.reconcile.job.sweep import Sweep, sweep_job
 from headgate.reconcile.job.target import Hint, ReconcileTarget
+from headgate.reconcile.job_kind import PairRunOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,8 +50,10 @@ if TYPE_CHECKING:
 class ReconcileRun(QualityRun):
     """Takes the micro-batches of both topics through the protocol, each under the deployed revision."""
 
-    def __init__(self, context: RunContext, target: ReconcileTarget, pace: Pace) -> None:
-        super().__init__(context, target, pace)
+    def __init__(
+        self, context: RunContext, target: ReconcileTarget, options: PairRunOptions
+    ) -> None:
+        super().__init__(context, target, options)
         self._pair = target
         self._sweep = Sweep(context, target)
         self._hooks = (self._sweep, *hooks(context, target))
@@ -190,13 +193,14 @@ def run_reconcile(context: RunContext) -> None:
     target = reconcile_target(context, rules, revisions)
     fit_columns(ManagedTable(context.session, target.states), STATES)
     fit_columns(ManagedTable(context.session, target.table), CHANGES)
-    topic = _followed(context, rules)
-    if context.run.options.get("form") == REPAIR:
+    options, topics = PairRunOptions.of(context.run), Topics(target.bootstrap)
+    topic = Followed({side: topics.found(name) for side, name in options.topics.items()})
+    if options.form is TopicRunForm.REPAIR:
         done = repair_topic(context, target, topic)
         words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
         context.report(Progress(words=words))
         return
-    ReconcileRun(context, target, pace_of(context)).follow(topic)
+    ReconcileRun(context, target, options).follow(topic)
 
 
 def reconcile_target(
@@ -229,14 +233,3 @@ def fit_columns(table: ManagedTable, columns: Mapping[str, str]) -> None:
     lacking = [f"{name} {kind}" for name, kind in columns.items() if name not in there]
     if lacking:
         sql(table.session, f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(lacking)})")
-
-
-def _followed(context: RunContext, rules: RulesRevision) -> Followed:
-    topics = Topics(str(context.settings.need("bootstrap_servers")))
-
-    def found(source: SourceRevision) -> tuple[str, str]:
-        kept = context.run.options.get(TOPIC_OF.format(side=source.side))
-        return source.side, kept or rules.topic_of(source, context.settings)
-
-    sides = sorted(map(found, rules.sources), key=lambda side: side[0] != FIRST_SIDE)
-    return Followed({side: topics.found(name) for side, name in sides})

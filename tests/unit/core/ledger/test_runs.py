@@ -3,11 +3,16 @@ from __future__ import annotations
 import pytest
 from tests.support.clock import ManualClock
 
-from headgate.core.ledger.model import JobSpec, Progress, RunState
+from headgate.core.ledger.model import JobSpec, Progress, RunOptions, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import ConflictError, OperationError
 
-BRONZE = JobSpec("bronze-orders", "bronze", "orders", "batch", "abc", {"full": "true"})
+
+class FullOptions(RunOptions):
+    full: bool
+
+
+BRONZE = JobSpec("bronze-orders", "bronze", "orders", "batch", "abc", FullOptions(full=True))
 
 
 def test_a_run_is_submitted_run_and_finished(store: OpsStore, clock: ManualClock) -> None:
@@ -18,8 +23,9 @@ def test_a_run_is_submitted_run_and_finished(store: OpsStore, clock: ManualClock
     assert (running.started_at, running.engine, running.options) == (
         clock.now,
         "e1",
-        {"full": "true"},
+        {"full": True},
     )
+    assert FullOptions.of(running) == BRONZE.options
     store.report("bronze-orders", 1, Progress(batches=2, records=10, rate=5.0, words="going"))
     clock.advance(1)
     ended = store.move("bronze-orders", 1, RunState.FINISHED)

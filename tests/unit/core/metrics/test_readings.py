@@ -3,6 +3,7 @@ from __future__ import annotations
 from tests.support.clock import ManualClock
 from tests.support.metric_windows import JOB, SHAPE, event_time, settle_batch
 
+from headgate.core.engine.job_kind import find_trigger
 from headgate.core.ledger.model import JobSpec, RuleCount, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.metrics import names
@@ -11,6 +12,7 @@ from headgate.core.metrics.names import Metric
 from headgate.core.metrics.prometheus import Page, exposition, number
 from headgate.core.metrics.readings import EngineReading, Family, JobLag, Readings
 from headgate.core.metrics.windows import Emitter, WindowSums
+from headgate.quality.job_kind import QualityRunOptions
 
 COUNTS = (
     RuleCount("amount", "negative", "ERROR", 3, 5),
@@ -21,7 +23,8 @@ DIMENSIONS = ("prod", "onprem", "orders_onprem", "orders.events")
 
 
 def families(store: OpsStore) -> dict[str, Family]:
-    return {family.metric.name: family for family in Readings(store).families()}
+    readings = Readings(store, find_trigger=find_trigger)
+    return {family.metric.name: family for family in readings.families()}
 
 
 def values(found: Family) -> dict[tuple[str, ...], float]:
@@ -60,9 +63,8 @@ def test_a_reading_goes_on_from_the_last_one_and_a_new_one_from_the_beginning(
 
 
 def test_runs_windows_sinks_and_gauges_are_told(store: OpsStore, clock: ManualClock) -> None:
-    run = store.submit(
-        JobSpec(JOB, "quality", "orders", "streaming", "r", {"trigger_seconds": "2"})
-    )
+    options = QualityRunOptions(trigger_seconds=2)
+    run = store.submit(JobSpec(JOB, "quality", "orders", "streaming", "r", options))
     store.move(run.job, run.number, RunState.RUNNING)
     store.restarted(run.job, run.number, "once")
     store.register_sink("kafka")
