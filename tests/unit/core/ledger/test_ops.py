@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 from tests.support.clock import ManualClock
+from tests.support.ops_store import load_tables
 
 from headgate.cli import main
 from headgate.core.ledger import database
@@ -30,6 +31,7 @@ def test_head_names_the_newest_migration() -> None:
 
 def test_a_change_of_the_schema_has_a_new_version() -> None:
     """The one migration creates what the code declares: its number must follow every change."""
+    load_tables()
     lines = [
         f"{table.name}.{column.name} {column.type!r} {column.nullable} {column.primary_key}"
         for table in metadata.sorted_tables
