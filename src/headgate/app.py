@@ -56,7 +56,11 @@ NOUNS: dict[str, tuple[str, str]] = {
 COLLECTORS: tuple[str, ...] = ("headgate.filters.accounting:FilterMetrics",)
 
 # Tables of capabilities in the ops store: each a module that adds them to the one `metadata`.
-STORE_TABLES: tuple[str, ...] = ("headgate.filters.store.tables:metadata",)
+STORE_TABLES: tuple[str, ...] = (
+    "headgate.certify.store:metadata",
+    "headgate.filters.store.tables:metadata",
+    "headgate.maintenance.store:metadata",
+)
 
 # Routers of the API, in the order in which they are matched.
 ROUTERS: tuple[str, ...] = (

@@ -271,6 +271,6 @@ def maintained(pipeline: Pipeline, name: str, wanted: Wanted) -> Report:
         pipeline.store.move(run.job, run.number, RunState.FAILED)
         raise
     pipeline.store.move(run.job, run.number, RunState.FINISHED)
-    report = maintain.kept_report(pipeline.store, run.job, run.number)
+    report = maintain.read_report(pipeline.store, run.job, run.number)
     assert report is not None
     return report

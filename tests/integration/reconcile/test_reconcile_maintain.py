@@ -17,7 +17,7 @@ from headgate.maintenance.selection import DQ
 def maintained(pair: Pair) -> Report:
     wanted = Wanted((COMPACT, EXPIRE), (DQ,), (DQ,), keep=1, min_files=2)
     run = pair.pipeline.process("maintain", None, **wanted.options())
-    report = maintain.kept_report(pair.pipeline.store, run.job, run.number)
+    report = maintain.read_report(pair.pipeline.store, run.job, run.number)
     assert report is not None
     return report
 

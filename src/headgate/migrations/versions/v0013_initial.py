@@ -11,7 +11,7 @@ from alembic import op
 from headgate.app import STORE_TABLES, load
 from headgate.core.ledger.tables import metadata
 
-revision = "0012"
+revision = "0013"
 down_revision = None
 
 
