@@ -82,7 +82,7 @@ def test_a_deployed_revision_judges_from_the_next_batch_on(quality: QualityJob) 
     keys = dq_table("keys", pipeline.name)
     told = {r.revisions[0]: keys in r.snapshots for r in pipeline.ledger("quality")}
     assert told == {first: False, planned.revision: True}
-    seen = view(KINDS[run.kind], run, store.newest_batches(quality.job, 60), None, 0.5, utc_now())
+    seen = view(KINDS[run.kind], run, store.newest_batches(quality.job, 60), 0.5, utc_now())
     last = seen.last[-1]
     assert getattr(last, "revision", None) == planned.revision[:12]
     assert "0:" in str(getattr(last, "offsets", ""))

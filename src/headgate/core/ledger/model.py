@@ -119,7 +119,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Run:
-    """One start of one job, numbered upwards."""
+    """One start of one job, numbered upwards.
+
+    `driver_losses` counts how often the driver was lost since the run settled a batch;
+    `lost_after_batches` is how many batches it had settled at the last of them.
+    """
 
     job: str
     number: int
@@ -138,6 +142,10 @@ class Run:
     progress: Progress = field(default_factory=Progress)
     stop_requested: bool = False
     engine: str | None = None
+    restarted_at: datetime | None = None
+    restart_reason: str | None = None
+    driver_losses: int = 0
+    lost_after_batches: int | None = None
 
 
 @dataclass(frozen=True)

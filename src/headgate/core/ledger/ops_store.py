@@ -1,4 +1,4 @@
-"""`OpsStore`: leases, runs, intents, ledger, counts, windows, revisions and marks; every method is one transaction.
+"""`OpsStore`: leases, runs, intents, ledger, counts, windows, revisions and gauges; every method is one transaction.
 
 Safe to use from threads. `open` creates or migrates the store when needed.
 """
@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 from sqlalchemy import Engine, delete, insert, select
 
 from headgate.core.ledger import batches, counts, runs, windows
-from headgate.core.ledger.database import connect, writing
+from headgate.core.ledger.database import connect, replace_row, writing
 from headgate.core.ledger.model import (
     Closing,
     Drifted,
@@ -36,7 +36,7 @@ from headgate.core.ledger.model import (
     fingerprint,
 )
 from headgate.core.ledger.tables import revisions as revision_table
-from headgate.errors import DriverLostError
+from headgate.core.ledger.tables import services_ready
 
 Part = TypeVar("Part")
 
@@ -46,7 +46,7 @@ def utc_now() -> datetime:
 
 
 class OpsStore:
-    """Leases, runs, intents, the ledger, revisions and marks; every method is one transaction."""
+    """Leases, runs, intents, the ledger, windows, revisions; every method is one transaction."""
 
     def __init__(self, engine: Engine, clock: Callable[[], datetime] = utc_now) -> None:
         self._engine = engine
@@ -132,14 +132,10 @@ class OpsStore:
         with writing(self._engine) as db:
             return runs.move(db, job, number, state, self._clock(), error_code, error_text, engine)
 
-    def restarted(self, job: str, number: int, why: str = "") -> Run:
+    def count_restart(self, job: str, number: int, reason: str = "") -> Run:
         """Count a restart, and note when and why it was."""
         with writing(self._engine) as db:
-            runs.write(db, _restart_mark(job), why, self._clock())
-            return runs.restarted(db, job, number)
-
-    def last_restart(self, job: str) -> Mark | None:
-        return self.read_mark(_restart_mark(job))
+            return runs.count_restart(db, job, number, reason, self._clock())
 
     def trouble(self, job: str, number: int, code: str | None, text: str | None) -> None:
         """Note what keeps a run from going on, or that nothing does any more."""
@@ -151,13 +147,7 @@ class OpsStore:
     def count_loss(self, job: str, number: int) -> int:
         """Count that the driver was lost under this run; how often, since it last settled a batch."""
         with writing(self._engine) as db:
-            run = runs.get(db, job, number)
-            name, since = f"driver-lost:{job}", f"{number}/{run.progress.batches}"
-            mark = runs.read(db, name)
-            before, _, times = (mark.value if mark else "").partition(" ")
-            count = int(times) + 1 if before == since else 1
-            runs.write(db, name, f"{since} {count}", self._clock())
-            return count
+            return runs.count_loss(db, job, number)
 
     def report(self, job: str, number: int, progress: Progress) -> None:
         with writing(self._engine) as db:
@@ -170,14 +160,7 @@ class OpsStore:
     def claim(self, job: str, number: int, engine: str) -> Run:
         """The run, carried out by this engine from now on."""
         with writing(self._engine) as db:
-            before = runs.get(db, job, number)
-            claimed = runs.claim(db, job, number, engine, self._clock())
-            if claimed.restarts > before.restarts:
-                words = f"its engine {before.engine} went away"
-                if before.error_code == DriverLostError.code:
-                    words = before.error_text or words
-                runs.write(db, _restart_mark(job), words, self._clock())
-            return claimed
+            return runs.claim(db, job, number, engine, self._clock())
 
     def let_go(self, job: str, number: int) -> None:
         """The run has no engine for now, but stays wanted."""
@@ -403,7 +386,7 @@ class OpsStore:
         with self._engine.connect() as db:
             return windows.sent_of(db, job, starts)
 
-    # Revisions and marks
+    # Revisions
 
     def keep_revision(self, kind: str, name: str, content: object, hash: str | None = None) -> str:
         """Store a declaration's content (text, or a JSON value) under its hash, or the one it has."""
@@ -421,6 +404,8 @@ class OpsStore:
             row = db.execute(query).one_or_none()
         return Revision(*row) if row else None
 
+    # Marks
+
     def mark(self, name: str, value: str) -> None:
         """Note that something happened now."""
         with writing(self._engine) as db:
@@ -431,15 +416,23 @@ class OpsStore:
         with self._engine.connect() as db:
             return runs.find_marks(db, prefix)
 
-    def probe_write(self, lock_seconds: float) -> None:
-        """Write a mark; a DBAPIError when the store takes no writes, or is locked for so long."""
-        with writing(self._engine, lock_seconds) as db:
-            runs.write(db, "probe", "", self._clock())
-
     def read_mark(self, name: str) -> Mark | None:
         with self._engine.connect() as db:
             return runs.read(db, name)
 
+    # Services
 
-def _restart_mark(job: str) -> str:
-    return f"restarted:{job}"
+    def note_services_ready(self) -> None:
+        with writing(self._engine) as db:
+            replace_row(db, services_ready, id=1, at=self._clock())
+
+    def services_ready_at(self) -> datetime | None:
+        """When `local up` last found all services ready."""
+        with self._engine.connect() as db:
+            return db.scalar(select(services_ready.c.at))
+
+    def probe_write(self, lock_seconds: float) -> None:
+        """Write a lease of nobody's; a DBAPIError when the store takes no writes, or is locked for so long."""
+        now = self._clock()
+        with writing(self._engine, lock_seconds) as db:
+            runs.acquire(db, "probe", runs.NOBODY, now, now)

@@ -23,7 +23,7 @@ from headgate.core.ledger.model import (
     RunState,
 )
 from headgate.core.ledger.tables import leases, marks, runs
-from headgate.errors import ConflictError, LeaseLostError, OperationError
+from headgate.errors import ConflictError, DriverLostError, LeaseLostError, OperationError
 
 NOBODY = ""
 
@@ -102,6 +102,7 @@ def submit(db: Connection, spec: JobSpec, now: datetime) -> Run:
             **values,
             state=RunState.SUBMITTED.value,
             restarts=0,
+            driver_losses=0,
             submitted_at=now,
             progress=vars(Progress()),
             stop_requested=False,
@@ -166,9 +167,20 @@ def move(
     return get(db, job, number)
 
 
-def restarted(db: Connection, job: str, number: int) -> Run:
-    db.execute(_update(job, number).values(restarts=runs.c.restarts + 1))
+def count_restart(db: Connection, job: str, number: int, reason: str, now: datetime) -> Run:
+    restart = {"restarts": runs.c.restarts + 1, "restarted_at": now, "restart_reason": reason}
+    db.execute(_update(job, number).values(**restart))
     return get(db, job, number)
+
+
+def count_loss(db: Connection, job: str, number: int) -> int:
+    """Count that the driver was lost under this run; how often, since it last settled a batch."""
+    run = get(db, job, number)
+    batches = run.progress.batches
+    losses = run.driver_losses + 1 if run.lost_after_batches == batches else 1
+    values = {"driver_losses": losses, "lost_after_batches": batches}
+    db.execute(_update(job, number).values(**values))
+    return losses
 
 
 def trouble(db: Connection, job: str, number: int, code: str | None, text: str | None) -> None:
@@ -197,8 +209,10 @@ def claim(db: Connection, job: str, number: int, engine: str, now: datetime) -> 
         return move(db, job, number, RunState.RUNNING, now, engine=engine)
     if run.state is not RunState.RUNNING:
         raise ConflictError(f"run {number} of {job} is {run.state}", why="it has already ended")
-    again = 0 if run.engine is None else 1
-    db.execute(_update(job, number).values(engine=engine, restarts=runs.c.restarts + again))
+    if run.engine is not None:
+        loss = run.error_text if run.error_code == DriverLostError.code else None
+        count_restart(db, job, number, loss or f"its engine {run.engine} went away", now)
+    db.execute(_update(job, number).values(engine=engine))
     return get(db, job, number)
 
 

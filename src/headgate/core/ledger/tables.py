@@ -92,6 +92,10 @@ runs = Table(
     Column("progress", Json, nullable=False),
     Column("stop_requested", Boolean, nullable=False),
     Column("engine", String(200)),
+    Column("restarted_at", Utc),
+    Column("restart_reason", Text),
+    Column("driver_losses", Integer, nullable=False),
+    Column("lost_after_batches", Integer),
 )
 _ACTIVE = text("state IN ('SUBMITTED', 'RUNNING')")
 Index("one_active_run", runs.c.job, unique=True, sqlite_where=_ACTIVE, postgresql_where=_ACTIVE)
@@ -199,6 +203,14 @@ marks = Table(
     metadata,
     Column("name", String(200), primary_key=True),
     Column("value", Text, nullable=False),
+    Column("at", Utc, nullable=False),
+)
+
+# One row: when `local up` last found all services ready.
+services_ready = Table(
+    "services_ready",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
     Column("at", Utc, nullable=False),
 )
 

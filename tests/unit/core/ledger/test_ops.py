@@ -43,7 +43,7 @@ def test_a_change_of_the_schema_has_a_new_version() -> None:
         for index in table.indexes
     ]
     digest = hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]
-    assert (HEAD, digest) == ("0013", "a0dbae71deda"), (
+    assert (HEAD, digest) == ("0013", "b3933b78bc92"), (
         "rename the migration, set HEAD and this digest"
     )
 
@@ -74,7 +74,7 @@ def test_only_the_owner_may_read_a_store(ops_database: Path, tmp_path: Path) -> 
         shutil.copy(ops_database, path)
         path.chmod(0o644)  # as an earlier version made it
         with OpsStore.open(f"sqlite:///{path}") as store:
-            store.mark("up", "now")
+            store.note_services_ready()
             assert {mode(file) for file in path.parent.iterdir()} == {0o600}
         path.chmod(0o660)
         OpsStore.open(f"sqlite:///{path}").close()
@@ -164,15 +164,23 @@ def test_a_revision_is_known_by_its_content(store: OpsStore) -> None:
     assert store.revision("unknown") is None
 
 
-def test_a_mark_keeps_its_last_time(store: OpsStore, clock: ManualClock) -> None:
-    assert store.read_mark("up") is None
-    store.mark("up", "1")
+def test_the_last_time_at_which_services_were_ready_is_kept(
+    store: OpsStore, clock: ManualClock
+) -> None:
+    assert store.services_ready_at() is None
+    store.note_services_ready()
     clock.advance(3)
-    store.mark("up", "2")
-    assert store.read_mark("up") == ("2", clock.now)
+    store.note_services_ready()
+    assert store.services_ready_at() == clock.now
+
+
+def test_probes_of_the_store_hold_no_lease(store: OpsStore) -> None:
+    for _ in range(2):
+        store.probe_write(1.0)
+    assert store.lease("probe") is None
 
 
 def test_times_without_a_zone_are_refused(store: OpsStore, clock: ManualClock) -> None:
     clock.now = clock.now.replace(tzinfo=None) + timedelta(days=1)
     with pytest.raises(Exception, match="zone"):
-        store.mark("up", "1")
+        store.note_services_ready()

@@ -64,7 +64,7 @@ def test_runs_windows_sinks_and_gauges_are_told(store: OpsStore, clock: ManualCl
         JobSpec(JOB, "quality", "orders", "streaming", "r", {"trigger_seconds": "2"})
     )
     store.move(run.job, run.number, RunState.RUNNING)
-    store.restarted(run.job, run.number, "once")
+    store.count_restart(run.job, run.number, "once")
     store.register_sink("kafka")
     emitter = Emitter(store, SHAPE, lambda s: dict.fromkeys(s, WindowSums(1)), clock)
     settle_batch(store, 0, {0: event_time(0), 100: event_time(100)})
