@@ -110,9 +110,9 @@ def deployed_revision(store: OpsStore, run: Run) -> str:
 def rules_details(store: OpsStore, run: Run) -> JobDetails:
     """By which revision a rule table's job judges now, and how many keys its rules have in memory."""
     from headgate.core.metrics.names import UNIQUE_KEYS
-    from headgate.core.metrics.readings import kept
 
-    running, keys = store.read_mark(running_mark(run.job)), kept(store)[UNIQUE_KEYS].get(run.job)
+    running = store.read_mark(running_mark(run.job))
+    keys = store.gauges(UNIQUE_KEYS.name).get((run.job,))
     revision = running.value if running else ""
     return JobDetails(revision=revision, keys=None if keys is None else int(keys))
 

@@ -242,6 +242,17 @@ class RuleCount(NamedTuple):
     matched: int
 
 
+@dataclass(frozen=True)
+class Dimensions:
+    """The labels that every metric of a job's rules has, and what its dotted names begin with."""
+
+    env: str
+    dc: str
+    table: str
+    topic: str
+    namespace: str = ""
+
+
 class TouchedWindow(NamedTuple):
     """A window that a batch counted into, and the greatest event time it had there."""
 

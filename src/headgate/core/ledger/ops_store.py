@@ -15,6 +15,7 @@ from headgate.core.ledger import batches, counts, runs, windows
 from headgate.core.ledger.database import connect, replace_row, writing
 from headgate.core.ledger.model import (
     Closing,
+    Dimensions,
     Drifted,
     FieldDrift,
     Intent,
@@ -35,6 +36,8 @@ from headgate.core.ledger.model import (
     canonical,
     fingerprint,
 )
+from headgate.core.ledger.tables import dimensions as dimension_table
+from headgate.core.ledger.tables import gauges as gauge_table
 from headgate.core.ledger.tables import revisions as revision_table
 from headgate.core.ledger.tables import services_ready
 
@@ -403,6 +406,31 @@ class OpsStore:
         with self._engine.connect() as db:
             row = db.execute(query).one_or_none()
         return Revision(*row) if row else None
+
+    # Gauges and dimensions of jobs
+
+    def write_gauge(self, metric: str, job: str, value: float, label: str = "") -> None:
+        """Keep a value that only the running job can measure, until it measures it again."""
+        row = {"metric": metric, "job": job, "label": label, "value": value, "at": self._clock()}
+        with writing(self._engine) as db:
+            replace_row(db, gauge_table, **row)
+
+    def gauges(self, metric: str) -> Mapping[tuple[str, ...], float]:
+        """The last value of each job; of each job and label, where the metric has one more label."""
+        query = select(gauge_table).where(gauge_table.c.metric == metric)
+        with self._engine.connect() as db:
+            rows = db.execute(query).all()
+        return {(row.job, row.label) if row.label else (row.job,): row.value for row in rows}
+
+    def write_dimensions(self, job: str, dimensions: Dimensions) -> None:
+        with writing(self._engine) as db:
+            replace_row(db, dimension_table, job=job, **vars(dimensions))
+
+    def dimensions(self) -> Mapping[str, Dimensions]:
+        """The dimensions of every job that has any."""
+        with self._engine.connect() as db:
+            rows = db.execute(select(dimension_table)).all()
+        return {job: Dimensions(*values) for job, *values in rows}
 
     # Marks
 

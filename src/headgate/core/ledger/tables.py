@@ -14,6 +14,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Dialect,
+    Double,
     ForeignKey,
     Index,
     Integer,
@@ -204,6 +205,29 @@ marks = Table(
     Column("name", String(200), primary_key=True),
     Column("value", Text, nullable=False),
     Column("at", Utc, nullable=False),
+)
+
+# Values that only a running job can measure; `label` is empty where a metric has one value a job.
+gauges = Table(
+    "gauges",
+    metadata,
+    Column("metric", String(200), primary_key=True),
+    Column("job", String(200), primary_key=True),
+    Column("label", String(200), primary_key=True),
+    Column("value", Double, nullable=False),
+    Column("at", Utc, nullable=False),
+)
+
+# The labels that all metrics of a job's rules have.
+dimensions = Table(
+    "dimensions",
+    metadata,
+    Column("job", String(200), primary_key=True),
+    Column("env", Text, nullable=False),
+    Column("dc", Text, nullable=False),
+    Column("table", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("namespace", Text, nullable=False),
 )
 
 # One row: when `local up` last found all services ready.

@@ -23,7 +23,6 @@ from headgate.core.lake.table import SUMMARY, ManagedTable
 from headgate.core.ledger.model import LedgerRow, Range, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.metrics.names import UNIQUE_KEYS
-from headgate.core.metrics.readings import keep
 from headgate.core.metrics.windows import earlier
 from headgate.errors import OperationError
 from headgate.quality.job.batch import QualityBatch, QualityTarget
@@ -49,7 +48,8 @@ class SeenKeys:
         """Note how large the table is, for whoever looks at the job."""
         if rules.keys is not None:
             current = ManagedTable(self._session, rules.keys).look().current()
-            keep(self._store, UNIQUE_KEYS, self._job, current.total if current else 0)
+            keys = current.total if current else 0
+            self._store.write_gauge(UNIQUE_KEYS.name, self._job, keys)
 
     def let_go(self, rules: RulesRevision, greatest: datetime | None, at: datetime) -> None:
         """Delete keys that no row can meet any more; not at every batch, but some at a time.

@@ -22,7 +22,7 @@ from headgate.core.lake.spark import sql
 from headgate.core.lake.table import ManagedTable
 from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.ops_store import utc_now
-from headgate.core.metrics import names, readings
+from headgate.core.metrics import names
 from headgate.core.metrics.windows import earlier
 from headgate.errors import LeaseLostError, UnavailableError
 from headgate.quality.compile.tables import VIEWS
@@ -130,7 +130,7 @@ class Audit:
     def _owe(self, batches: int) -> None:
         if batches != self._owed:
             self._owed = batches
-            readings.keep(self._context.store, names.AUDIT_BEHIND, self._target.job, batches)
+            self._context.store.write_gauge(names.AUDIT_BEHIND.name, self._target.job, batches)
 
     def _rows(self, last: int) -> tuple[list[LedgerRow], int]:
         """The rows of this pair since, and the last of all that were looked at."""
@@ -331,7 +331,7 @@ class StandingHook:
         if not self._session.catalog.tableExists(view):
             return None
         found = self._count(view)
-        self._keep(found)
+        self._write_gauges(found)
         return found
 
     def _count(self, view: str) -> Counted:
@@ -343,18 +343,20 @@ class StandingHook:
             InTime(*(sum(int(row[name]) for row in rows) for name in ("lately", "within_lately"))),
         )
 
-    def _keep(self, found: Counted) -> None:
+    def _write_gauges(self, counted: Counted) -> None:
         store, job = self._context.store, self._target.job
         by_status = dict.fromkeys(statuses(), 0)
-        for (status, _), n in found.keys.items():
+        for (status, _), n in counted.keys.items():
             by_status[status] = by_status.get(status, 0) + n
-        readings.keep_labelled(store, names.KEYS, job, by_status)
-        ever, lately = found.ever.share, found.share_lately
+        for status, n in by_status.items():
+            store.write_gauge(names.KEYS.name, job, n, status)
+        ever, lately = counted.ever.share, counted.share_lately
         if ever is not None and lately is not None:
             met = lately >= self._declared().slo.within_grace
-            readings.keep(store, names.WITHIN_GRACE, job, ever)
-            readings.keep(store, names.WITHIN_GRACE_LATELY, job, lately)
-            readings.keep(store, names.SLO_MET, job, int(met))
+            # Six digits of a share are published: more would change with every key.
+            store.write_gauge(names.WITHIN_GRACE.name, job, float(f"{ever:g}"))
+            store.write_gauge(names.WITHIN_GRACE_LATELY.name, job, float(f"{lately:g}"))
+            store.write_gauge(names.SLO_MET.name, job, int(met))
 
     def _send(self, found: Counted, topic: str) -> None:
         """Every status, as the documents' sink has it: dq_status and cnt, and what else helps.

