@@ -60,6 +60,8 @@ STORE_TABLES: tuple[str, ...] = (
     "headgate.certify.store:metadata",
     "headgate.filters.store.tables:metadata",
     "headgate.maintenance.store:metadata",
+    "headgate.quality.store:metadata",
+    "headgate.reconcile.store:metadata",
 )
 
 # Routers of the API, in the order in which they are matched.

@@ -14,7 +14,8 @@ from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import ConflictError, UsageError
 from headgate.quality.cli.compile import compiled_texts
 from headgate.quality.deploy import deploy, plan_deployment
-from headgate.quality.revision import declared_rules, deployed, fetch
+from headgate.quality.revision import declared_rules, fetch
+from headgate.quality.store import RuleStore
 
 FILE = "rules/one.yml"
 RULES = """
@@ -137,7 +138,7 @@ def test_a_started_job_reads_its_topic_under_the_declared_rules(
     run = ask_for(settings, store, "quality-one", "streaming", {})
     assert run.options["topic"] == "some.topic"
     assert run.options["dlq_topic"] == "some.topic.dlq"
-    assert deployed(store, "one") == run.revision
+    assert store.part(RuleStore).deployed_revision("one") == run.revision
     assert [rule.name for rule in fetch(store, run.revision).rules] == ["negative"]
     assert ask_for(settings, store, "quality-one", "streaming", {}) == run
 
@@ -170,7 +171,7 @@ def test_a_changed_rule_is_deployed_not_started_again(settings: Settings, store:
     assert "headgate rules deploy one" in error.value.fix
     planned = plan_deployment(settings, store, "one")
     assert (planned.before, planned.changes) == (run.revision, ("changed rule negative",))
-    store.mark("rules-running:quality-one", planned.revision)
+    store.part(RuleStore).write_running_revision("quality-one", planned.revision)
     assert deploy(settings, store, planned)
     assert ask_for(settings, store, "quality-one", "streaming", {}) == run
     assert not plan_deployment(settings, store, "one").is_new
@@ -182,4 +183,4 @@ def test_a_plan_is_void_once_the_rules_have_moved_on(settings: Settings, store: 
     declare(settings.root, 7)
     with pytest.raises(ConflictError, match="changed just now"):
         deploy(settings, store, planned)
-    assert deployed(store, "one") is None
+    assert store.part(RuleStore).deployed_revision("one") is None

@@ -30,7 +30,7 @@ from headgate.quality.job.topic import QualityRun
 from headgate.quality.revision import Revisions, RulesRevision, SourceRevision
 from headgate.reconcile.compile.states import CHANGES, STATES
 from headgate.reconcile.job.batch import ReconcileBatch, Touched
-from headgate.reconcile.job.cross_window import Ahead, Moment, amid_window
+from headgate.reconcile.job.cross_window import Ahead, Moment, find_restart_window
 from headgate.reconcile.job.publishers import hooks
 from headgate.reconcile.job.states import (
     AGGREGATED,
@@ -41,6 +41,7 @@ from headgate.reconcile.job.states import (
 )
 from headgate.reconcile.job.sweep import Sweep, sweep_job
 from headgate.reconcile.job.target import Hint, ReconcileTarget
+from headgate.reconcile.store import PairStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -124,7 +125,9 @@ class ReconcileRun(QualityRun):
         return Moment(
             checkpoint.watermark_of(batch_id - 1),
             checkpoint.watermark_of(batch_id),
-            amid_window(self._context.store, self._pair.job, checkpoint.start(), states),
+            find_restart_window(
+                self._context.store.part(PairStore), self._pair.job, checkpoint.start(), states
+            ),
         )
 
     def _hint(self) -> Hint | None:

@@ -27,11 +27,12 @@ from headgate.core.metrics.windows import earlier
 from headgate.errors import LeaseLostError, UnavailableError
 from headgate.quality.compile.tables import VIEWS
 from headgate.quality.compile.unique import TIME_FORMAT, TIME_OPTIONS
-from headgate.quality.revision import deployed
 from headgate.quality.spec.reconcile_section import Reconcile
+from headgate.quality.store import RuleStore
 from headgate.reconcile.decision_table import statuses
 from headgate.reconcile.job.sweep import sweep_job
 from headgate.reconcile.job.target import COUNTED, ReconcileTarget
+from headgate.reconcile.store import AuditProgress, PairStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,16 +68,6 @@ class Hook(Aside, Protocol):
         ...
 
 
-def audit_mark(table: str) -> str:
-    """The mark that says up to which row of the ledger the audit was sent."""
-    return f"audit-sent:{table}"
-
-
-def told_mark(table: str) -> str:
-    """The mark that something other than a match was told."""
-    return f"audit-told:{table}"
-
-
 def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
     """A topic that is written to is made where it is missing."""
     Topics(bootstrap).create([TopicSpec(topic, partitions, KEPT_DAYS)])
@@ -107,20 +98,22 @@ class Audit:
 
     def send(self) -> int:
         """Send what the ledger has settled since; how many rows of it there were."""
-        topic, store = self._declared().audit.topic, self._context.store
+        topic, pair = self._declared().audit.topic, self._target.name
         if topic is None:
             self._owe(0)
             return 0
-        mark = store.read_mark(audit_mark(self._target.name))
-        sent, (rows, last) = 0, self._rows(int(mark.value) if mark else 0)
-        done = 0
+        store = self._context.store.part(PairStore)
+        progress = store.audit_progress(pair)
+        rows, last = self._rows(progress.ledger)
+        sent = done = 0
         try:
             for row in rows:
-                if self._is_worth_telling(row):
-                    self._send(row, topic)
+                if self._is_worth_telling(row, progress.has_sent):
+                    self._send(row, topic, looks_back=progress.has_sent)
                     sent += 1
                 self._context.still_mine()
-                store.mark(audit_mark(self._target.name), str(row.id))
+                progress = AuditProgress(row.id or 0, progress.has_sent or sent > 0)
+                store.write_audit_progress(pair, progress)
                 done += 1
         finally:
             self._owe(len(rows) - done)
@@ -141,29 +134,24 @@ class Audit:
             last = rows[-1].id or 0
         return found, last
 
-    def _is_worth_telling(self, row: LedgerRow) -> bool:
+    def _is_worth_telling(self, row: LedgerRow, has_sent: bool) -> bool:
         """Nothing settled is nothing to tell; matches alone only where something worse was told."""
         last = row.id or 0
         counted = self._context.store.rule_counts_between(last - 1, last)
         settled = {count.rule for _, count in counted if not count.rule.startswith(COUNTED)}
         settled.discard("")
         if not settled - {MATCHED}:
-            return bool(settled) and (self._declared().keep_matches or self._has_told())
+            return bool(settled) and (self._declared().keep_matches or has_sent)
         return True
 
-    def _has_told(self) -> bool:
-        return self._context.store.read_mark(told_mark(self._target.name)) is not None
-
-    def _send(self, row: LedgerRow, topic: str) -> None:
+    def _send(self, row: LedgerRow, topic: str, *, looks_back: bool) -> None:
         if topic not in self._made:
             make_topic(self._target.bootstrap, topic, PARTITIONS)
             self._made.add(topic)
-        keeps = self._declared().keep_matches
-        query = changes_sql(self._target, row, keeps, looks_back=self._has_told())
+        query = changes_sql(self._target, row, self._declared().keep_matches, looks_back)
         sql(self._session, query).write.format("kafka").options(
             **{"kafka.bootstrap.servers": self._target.bootstrap, "topic": topic}
         ).save()
-        self._context.store.mark(told_mark(self._target.name), "worse")
 
 
 def changes_sql(
@@ -305,7 +293,7 @@ class StandingHook:
         store, name = self._context.store, self._target.name
         jobs = (self._target.job, sweep_job(name))
         last = (row.id for job in jobs for row in store.newest_batches(job, 1))
-        return deployed(store, name), *last
+        return store.part(RuleStore).deployed_revision(name), *last
 
     def _states(self) -> int:
         current = ManagedTable(self._session, self._target.states).look().current()
@@ -403,7 +391,8 @@ class Declared:
 
     def __call__(self) -> Reconcile:
         context, target = self._context, self._target
-        revision = deployed(context.store, target.name) or context.run.revision
+        deployed = context.store.part(RuleStore).deployed_revision(target.name)
+        revision = deployed or context.run.revision
         if self._known is None or self._known[0] != revision:
             table = target.revisions.of(revision).rule_set.table(target.name)
             self._known = revision, table.reconcile or Reconcile()
