@@ -345,10 +345,3 @@ class Revision:
     name: str
     content: str
     created_at: datetime
-
-
-class Mark(NamedTuple):
-    """A named moment, such as the last start of the services."""
-
-    value: str
-    at: datetime

@@ -23,7 +23,6 @@ from headgate.core.ledger.model import (
     Lease,
     LedgerExtra,
     LedgerRow,
-    Mark,
     Progress,
     Range,
     Revision,
@@ -431,22 +430,6 @@ class OpsStore:
         with self._engine.connect() as db:
             rows = db.execute(select(dimension_table)).all()
         return {job: Dimensions(*values) for job, *values in rows}
-
-    # Marks
-
-    def mark(self, name: str, value: str) -> None:
-        """Note that something happened now."""
-        with writing(self._engine) as db:
-            runs.write(db, name, value, self._clock())
-
-    def marks(self, prefix: str) -> Mapping[str, Mark]:
-        """The marks whose names begin so."""
-        with self._engine.connect() as db:
-            return runs.find_marks(db, prefix)
-
-    def read_mark(self, name: str) -> Mark | None:
-        with self._engine.connect() as db:
-            return runs.read(db, name)
 
     # Services
 

@@ -1,4 +1,4 @@
-"""Leases, runs and marks: which engine is active, the state of each run of a job, and small values kept by name.
+"""Leases and runs: which engine is active, and the state of each run of a job.
 
 A lease's token only rises, so that a holder that was suspended is recognised. A run moves along legal transitions
 only and is never deleted. All functions work inside the caller's transaction.
@@ -10,19 +10,18 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Update, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Update, func, insert, select, update
 
 from headgate.core.ledger.model import (
     ACTIVE,
     TRANSITIONS,
     JobSpec,
     Lease,
-    Mark,
     Progress,
     Run,
     RunState,
 )
-from headgate.core.ledger.tables import leases, marks, runs
+from headgate.core.ledger.tables import leases, runs
 from headgate.errors import ConflictError, DriverLostError, LeaseLostError, OperationError
 
 NOBODY = ""
@@ -68,23 +67,6 @@ def _is_held(db: Connection, lease: Lease) -> bool:
 def _store(db: Connection, lease: Lease) -> Lease:
     db.execute(update(leases).where(leases.c.name == lease.name).values(**vars(lease)))
     return lease
-
-
-def write(db: Connection, name: str, value: str, now: datetime) -> None:
-    db.execute(delete(marks).where(marks.c.name == name))
-    db.execute(insert(marks).values(name=name, value=value, at=now))
-
-
-def read(db: Connection, name: str) -> Mark | None:
-    query = select(marks.c.value, marks.c.at).where(marks.c.name == name)
-    row = db.execute(query).one_or_none()
-    return Mark(row.value, row.at) if row else None
-
-
-def find_marks(db: Connection, prefix: str) -> dict[str, Mark]:
-    """The marks whose names begin so, by name."""
-    query = select(marks).where(marks.c.name.startswith(prefix, autoescape=True))
-    return {row.name: Mark(row.value, row.at) for row in db.execute(query.order_by(marks.c.name))}
 
 
 def submit(db: Connection, spec: JobSpec, now: datetime) -> Run:

@@ -199,14 +199,6 @@ revisions = Table(
     Column("created_at", Utc, nullable=False),
 )
 
-marks = Table(
-    "marks",
-    metadata,
-    Column("name", String(200), primary_key=True),
-    Column("value", Text, nullable=False),
-    Column("at", Utc, nullable=False),
-)
-
 # Values that only a running job can measure; `label` is empty where a metric has one value a job.
 gauges = Table(
     "gauges",
