@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from headgate.app import ACCOUNTS, load
 from headgate.certify.account import Evidence, Sums, account, sums
-from headgate.certify.evidence import note_certified
+from headgate.certify.evidence import write_certified
 from headgate.core.accounting.evidence import (
     AccountKind,
     CertifiedTable,
@@ -193,7 +193,7 @@ def run_certification(
         certificate = certify(found, utc_now(), __version__)
         for account in certificate.accounts:
             if account.holds:
-                note_certified(store, account.dataset, account.tables, certificate.made_at)
+                write_certified(store, account.dataset, account.tables, certificate.made_at)
         ledger = _with_other_jobs(certificate.ledger, wanted, store.ledger())
         return replace(certificate, rules=rules, ledger=ledger)
 

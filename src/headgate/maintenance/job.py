@@ -18,6 +18,7 @@ from headgate.errors import ConflictError
 from headgate.maintenance.plan import MaintenanceRunOptions, Plan, Report, TablePlan, TableReport
 from headgate.maintenance.planner import Planner, maintained_tables, size_of
 from headgate.maintenance.selection import Part, chunks, plan_compaction
+from headgate.maintenance.store import MaintenanceStore
 from headgate.maintenance.table import Orphan
 
 TRIES = 5
@@ -121,9 +122,6 @@ class Maintenance:
         return report.model_copy(update={"orphans_removed": len(gone), "orphan_bytes": sum(gone)})
 
 
-PLAN, REPORT = "plan", "report"
-
-
 def run_maintain(context: RunContext) -> None:
     """Plan, then do what the plan says and nothing that was not shown; a dry run only plans."""
     options = MaintenanceRunOptions.of(context.run)
@@ -132,12 +130,12 @@ def run_maintain(context: RunContext) -> None:
     planner = Planner(session, context.store, tables, options, utc_now)
     context.report(Progress(words="planning"))
     plan = _shown(context, options, planner)
-    context.store.mark(mark_name(plan.job, PLAN), plan.model_dump_json())
+    context.store.part(MaintenanceStore).write_plan(plan)
     if options.dry_run:
         context.report(Progress(words="planned, and nothing done"))
         return
     report = Maintenance(context, planner).carry_out(plan)
-    context.store.mark(mark_name(plan.job, REPORT), report.model_dump_json())
+    context.store.part(MaintenanceStore).write_report(report)
     context.report(Progress(len(report.tables), words=report.sentence))
 
 
@@ -147,21 +145,16 @@ def _shown(context: RunContext, options: MaintenanceRunOptions, planner: Planner
     shown = None
     if options.plan_run is not None:
         # A run that another engine left has kept its own plan, which is within the one shown.
-        shown = kept_plan(context.store, run.job, options.plan_run, run.number)
+        shown = read_plan(context.store, run.job, options.plan_run, run.number)
     tables = planner.plan()
     if shown is not None:
         tables = tuple(table.within(shown.of(table.role)) for table in tables)
     return Plan(job=run.job, run=run.number, made_at=utc_now(), tables=tables)
 
 
-def mark_name(job: str, what: str) -> str:
-    return f"maintain:{what}:{job}"
-
-
-def kept_plan(store: OpsStore, job: str, run: int, resumed: int | None = None) -> Plan:
+def read_plan(store: OpsStore, job: str, run: int, resumed: int | None = None) -> Plan:
     """The plan that this run made, or the run that resumes; a third may have planned since."""
-    found = store.read_mark(mark_name(job, PLAN))
-    plan = Plan.model_validate_json(found.value) if found else None
+    plan = store.part(MaintenanceStore).newest_plan(job)
     if plan is None or plan.run not in (run, resumed):
         raise ConflictError(
             f"the plan of {job} run {run} is no longer the newest",
@@ -171,10 +164,9 @@ def kept_plan(store: OpsStore, job: str, run: int, resumed: int | None = None) -
     return plan
 
 
-def kept_report(store: OpsStore, job: str, run: int) -> Report | None:
+def read_report(store: OpsStore, job: str, run: int) -> Report | None:
     """What this run did; None for a dry run."""
-    found = store.read_mark(mark_name(job, REPORT))
-    report = Report.model_validate_json(found.value) if found else None
+    report = store.part(MaintenanceStore).newest_report(job)
     return report if report and report.run == run else None
 
 
@@ -194,4 +186,4 @@ def maintained(
     ended = carried_out(run) if carried_out else wait_for(store, run, lambda _: None)
     raise_unless_finished(ended)
     job, number = ended.job, ended.number
-    return kept_plan(store, job, number), kept_report(store, job, number)
+    return read_plan(store, job, number), read_report(store, job, number)

@@ -17,15 +17,8 @@ from headgate.core.sql.fragments import job_name
 from headgate.errors import UsageError
 from headgate.quality.compile.tables import QUALITY, RECONCILE
 from headgate.quality.deploy import refuse_other_width
-from headgate.quality.revision import (
-    RulesRevision,
-    declared_rules,
-    deployed,
-    deployed_mark,
-    fetch,
-    keep,
-    running_mark,
-)
+from headgate.quality.revision import RulesRevision, declared_rules, fetch, keep
+from headgate.quality.store import RuleStore
 
 REVISION_FIX = "headgate rules deploy {subject}: it takes over between two batches"
 
@@ -98,7 +91,7 @@ def deploy_with_run(store: OpsStore, spec: JobSpec) -> None:
     """Deploy the revision of a new run, before an engine sees the run."""
     refuse_results_of_other_kind(store, spec.kind, spec.subject)
     refuse_other_width(store, fetch(store, spec.revision))
-    store.mark(deployed_mark(spec.subject), spec.revision)
+    store.part(RuleStore).write_deployed_revision(spec.subject, spec.revision)
 
 
 def refuse_results_of_other_kind(store: OpsStore, kind: str, table: str) -> None:
@@ -116,16 +109,15 @@ def refuse_results_of_other_kind(store: OpsStore, kind: str, table: str) -> None
 
 def deployed_revision(store: OpsStore, run: Run) -> str:
     """The revision by which the run judges: one may have been deployed since it began."""
-    return deployed(store, run.subject) or run.revision
+    return store.part(RuleStore).deployed_revision(run.subject) or run.revision
 
 
 def rules_details(store: OpsStore, run: Run) -> JobDetails:
     """By which revision a rule table's job judges now, and how many keys its rules have in memory."""
     from headgate.core.metrics.names import UNIQUE_KEYS
-    from headgate.core.metrics.readings import kept
 
-    running, keys = store.read_mark(running_mark(run.job)), kept(store)[UNIQUE_KEYS].get(run.job)
-    revision = running.value if running else ""
+    revision = store.part(RuleStore).running_revision(run.job) or ""
+    keys = store.gauges(UNIQUE_KEYS.name).get((run.job,))
     return JobDetails(revision=revision, keys=None if keys is None else int(keys))
 
 

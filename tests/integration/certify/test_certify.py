@@ -30,6 +30,7 @@ from tests.support.lake_harness import (
 )
 
 from headgate.certify.certificate import broken, run_certification, text
+from headgate.certify.store import CertificateStore
 from headgate.cli.main import cli
 from headgate.core.kafka.topics import TopicSpec, TopicState
 from headgate.core.ledger.ops_store import OpsStore
@@ -243,7 +244,7 @@ def test_an_earlier_certificate_that_was_kept_tells_what_the_note_does_not(
     kept.write_text(lake.proof.read_text())
     _change_and_hide(lake.bronze, 3)
     with OpsStore.open(lake.settings.ops_store_url) as store:
-        store.mark("certified:orders", "{}")
+        store.part(CertificateStore).write_certified("orders", {})
     _, again = lake.certify()
     assert again.returncode == 0
     again = lake.recheck("--previous", str(kept))

@@ -31,8 +31,8 @@ DAYS = 2  # few dates, so that each has several files
 
 def maintain_it(pipeline: Pipeline, options: MaintenanceRunOptions) -> tuple[Plan, Report | None]:
     run = pipeline.process("maintain", request=options)
-    plan = maintain.kept_plan(pipeline.store, run.job, run.number)
-    return plan, maintain.kept_report(pipeline.store, run.job, run.number)
+    plan = maintain.read_plan(pipeline.store, run.job, run.number)
+    return plan, maintain.read_report(pipeline.store, run.job, run.number)
 
 
 def of(report: Report | None, pipeline: Pipeline, schema: str) -> TableReport:

@@ -35,7 +35,7 @@ def small_commits(pipeline: Pipeline, count: int) -> None:
 def compact(pipeline: Pipeline) -> Report:
     options = MaintenanceRunOptions(actions=(COMPACT,), min_files=2)
     run = pipeline.process("maintain", request=options)
-    report = maintain.kept_report(pipeline.store, run.job, run.number)
+    report = maintain.read_report(pipeline.store, run.job, run.number)
     assert report is not None
     return report
 

@@ -279,6 +279,6 @@ def maintained(pipeline: Pipeline, name: str, options: MaintenanceRunOptions) ->
         pipeline.store.move(run.job, run.number, RunState.FAILED)
         raise
     pipeline.store.move(run.job, run.number, RunState.FINISHED)
-    report = maintain.kept_report(pipeline.store, run.job, run.number)
+    report = maintain.read_report(pipeline.store, run.job, run.number)
     assert report is not None
     return report

@@ -19,7 +19,7 @@ def maintained(pair: Pair) -> Report:
         actions=(COMPACT, EXPIRE), compact_tables=(DQ,), other_tables=(DQ,), keep=1, min_files=2
     )
     run = pair.pipeline.process("maintain", request=options)
-    report = maintain.kept_report(pair.pipeline.store, run.job, run.number)
+    report = maintain.read_report(pair.pipeline.store, run.job, run.number)
     assert report is not None
     return report
 

@@ -11,6 +11,7 @@ import pytest
 
 from headgate.certify.account import Evidence, account, sums
 from headgate.certify.certificate import broken, certify, text, write
+from headgate.certify.store import CertificateStore
 from headgate.core.accounting.evidence import (
     AcceptedGap,
     BatchCount,
@@ -23,6 +24,7 @@ from headgate.core.accounting.evidence import (
     Verdict,
 )
 from headgate.core.ledger.model import ACCEPTED_GAP, LedgerRow
+from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.ledger.ranges import TopicRange, parse_range
 
 BRONZE, SILVER = "bronze-orders", "silver-orders"
@@ -329,6 +331,21 @@ def test_each_batch_must_have_its_own_rows(evidence: Evidence) -> None:
 
 
 NOTE = CertifiedTable(TIME, 5, 16, "abc", ("a",), TIME)
+
+
+def test_certified_tables_are_kept_until_the_next_certificate(store: OpsStore) -> None:
+    certificates = store.part(CertificateStore)
+    bare = replace(NOTE, snapshot_id=None, columns=())
+    certificates.write_certified("orders", {"bronze": NOTE, "silver": bare})
+    certificates.write_certified("trips", {"bronze": bare})
+    assert certificates.read_certified("orders") == {"bronze": NOTE, "silver": bare}
+    certificates.write_certified("orders", {"silver": NOTE})
+    assert certificates.read_certified("orders") == {"silver": NOTE}
+    certificates.write_certified("orders", {})
+    assert certificates.read_certified("orders") == {}
+    assert certificates.read_certified("trips") == {"bronze": bare}
+
+
 LATER = TIME + timedelta(hours=1)
 EXPIRED = Commit(8, "append", {"headgate.job": "bronze-orders"}, parent_id=6)
 

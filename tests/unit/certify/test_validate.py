@@ -121,7 +121,7 @@ def test_runs_of_the_store_count_after_the_services_were_restarted(tmp_path: Pat
             made = store.submit(spec)
             store.claim(made.job, made.number, "an engine")
             store.move(made.job, made.number, RunState.FINISHED)
-        store.mark("up", "now")
+        store.note_services_ready()
         orders = load_dataset(ROOT / "datasets" / "orders" / "dataset.yml", PLACEHOLDERS).value
         assert failed(list(_Stages(settings, orders, store).gather(2)())) == []
 

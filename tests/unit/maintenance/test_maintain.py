@@ -13,7 +13,7 @@ from headgate.core.ledger.model import Intent, JobSpec
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.ledger.ranges import Range, TableRange, TopicRange
 from headgate.errors import ConflictError, UsageError
-from headgate.maintenance.job import PLAN, kept_plan, mark_name
+from headgate.maintenance.job import read_plan, read_report
 from headgate.maintenance.plan import (
     ACTIONS,
     COMPACT,
@@ -34,6 +34,7 @@ from headgate.maintenance.plan import (
 )
 from headgate.maintenance.planner import Books, merge_uses, needs_of
 from headgate.maintenance.selection import COMPACTED, Part, chunks, plan_compaction
+from headgate.maintenance.store import MaintenanceStore
 from headgate.pipeline.revision import DatasetRevision, keep
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -302,13 +303,25 @@ def test_a_run_that_another_engine_left_goes_on_within_its_own_plan(store: OpsSt
 
     def keep(run: int) -> Plan:
         plan = Plan(job="maintain-x", run=run, made_at=NOW, tables=())
-        store.mark(mark_name(plan.job, PLAN), plan.model_dump_json())
+        store.part(MaintenanceStore).write_plan(plan)
         return plan
 
     shown = keep(1)
-    assert kept_plan(store, "maintain-x", 1, resumed=2) == shown
+    assert read_plan(store, "maintain-x", 1, resumed=2) == shown
     own = keep(2)
-    assert kept_plan(store, "maintain-x", 1, resumed=2) == own
+    assert read_plan(store, "maintain-x", 1, resumed=2) == own
     keep(3)
     with pytest.raises(ConflictError, match="no longer the newest"):
-        kept_plan(store, "maintain-x", 1, resumed=2)
+        read_plan(store, "maintain-x", 1, resumed=2)
+
+
+def test_a_report_is_that_of_the_run_that_was_asked_for(store: OpsStore) -> None:
+    stored = store.part(MaintenanceStore)
+    report = Report(job="maintain-x", run=1, tables=())
+    stored.write_plan(Plan(job="maintain-x", run=1, made_at=NOW, tables=()))
+    assert read_report(store, "maintain-x", 1) is None
+    stored.write_report(report)
+    assert read_report(store, "maintain-x", 1) == report
+    assert read_report(store, "maintain-x", 2) is None
+    stored.write_plan(Plan(job="maintain-x", run=2, made_at=NOW, tables=()))
+    assert read_report(store, "maintain-x", 2) is None

@@ -16,7 +16,8 @@ from headgate.errors import ConflictError, UsageError
 from headgate.quality.cli.compile import compiled_texts
 from headgate.quality.deploy import deploy, plan_deployment
 from headgate.quality.job_kind import QualityRunOptions
-from headgate.quality.revision import declared_rules, deployed, fetch
+from headgate.quality.revision import declared_rules, fetch
+from headgate.quality.store import RuleStore
 from headgate.reconcile.job_kind import PairRunOptions
 
 FILE = "rules/one.yml"
@@ -140,7 +141,7 @@ def test_a_started_job_reads_its_topic_under_the_declared_rules(
     run = ask_for(settings, store, "quality-one", "streaming")
     assert QualityRunOptions.of(run).topic == "some.topic"
     assert QualityRunOptions.of(run).dlq_topic == "some.topic.dlq"
-    assert deployed(store, "one") == run.revision
+    assert store.part(RuleStore).deployed_revision("one") == run.revision
     assert [rule.name for rule in fetch(store, run.revision).rules] == ["negative"]
     assert ask_for(settings, store, "quality-one", "streaming") == run
 
@@ -173,7 +174,7 @@ def test_a_changed_rule_is_deployed_not_started_again(settings: Settings, store:
     assert "headgate rules deploy one" in error.value.fix
     planned = plan_deployment(settings, store, "one")
     assert (planned.before, planned.changes) == (run.revision, ("changed rule negative",))
-    store.mark("rules-running:quality-one", planned.revision)
+    store.part(RuleStore).write_running_revision("quality-one", planned.revision)
     assert deploy(settings, store, planned)
     assert ask_for(settings, store, "quality-one", "streaming") == run
     assert not plan_deployment(settings, store, "one").is_new
@@ -185,4 +186,4 @@ def test_a_plan_is_void_once_the_rules_have_moved_on(settings: Settings, store: 
     declare(settings.root, 7)
     with pytest.raises(ConflictError, match="changed just now"):
         deploy(settings, store, planned)
-    assert deployed(store, "one") is None
+    assert store.part(RuleStore).deployed_revision("one") is None

@@ -114,7 +114,7 @@ def show(job: str) -> None:
             )
         rows = store.newest_batches(name, BATCHES)
         trigger = find_trigger(run) or settings.trigger_seconds
-        seen = view(kind, run, rows, store.last_restart(name), trigger, utc_now())
+        seen = view(kind, run, rows, trigger, utc_now())
         shown = _shown(settings, store, seen, kind, run)
         console.data(shown, text=_text(shown, trigger, _engine(store)))
 

@@ -135,11 +135,11 @@ class GroupOffsetsOf:
             for own in topic_ranges(range_).values():
                 self._of(own).write(own.end)
         except HeadgateError as error:
-            self._note(error.one_line)
+            self._note_failure(error.one_line)
         except Exception as error:  # others read these offsets, we do not
-            self._note(str(error) or repr(error))
+            self._note_failure(str(error) or repr(error))
         else:
-            self._note("")
+            self._failing = False
 
     def close(self) -> None:
         while self._groups:
@@ -152,18 +152,9 @@ class GroupOffsetsOf:
             self._groups[topic] = GroupOffsets(self._target.bootstrap, group, topic)
         return self._groups[topic]
 
-    def _note(self, words: str) -> None:
-        """Say it once, and keep it for whoever looks at the job."""
-        if words:
-            self._not_before = self._clock() + PAUSE_SECONDS
-        if bool(words) == self._failing:
-            return
-        self._failing = bool(words)
-        self._context.store.mark(group_mark(self._target.job), words)
-        if words:
-            logging.getLogger("headgate").warning("%s: %s", self._target.job, words)
-
-
-def group_mark(job: str) -> str:
-    """The mark that says why the group's offsets are behind; empty when they are not."""
-    return f"group-offsets:{job}"
+    def _note_failure(self, failure: str) -> None:
+        """Log the first of several failures in a row, and leave the group alone for a while."""
+        self._not_before = self._clock() + PAUSE_SECONDS
+        if not self._failing:
+            logging.getLogger("headgate").warning("%s: %s", self._target.job, failure)
+        self._failing = True

@@ -100,7 +100,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Run:
-    """One start of one job, numbered upwards; `options` are as stored, and read by the model of its kind."""
+    """One start of one job, numbered upwards; `options` are as stored, and read by the model of its kind.
+
+    `driver_losses` counts how often the driver was lost since the run settled a batch;
+    `lost_after_batches` is how many batches it had settled at the last of them.
+    """
 
     job: str
     number: int
@@ -119,6 +123,10 @@ class Run:
     progress: Progress = field(default_factory=Progress)
     stop_requested: bool = False
     engine: str | None = None
+    restarted_at: datetime | None = None
+    restart_reason: str | None = None
+    driver_losses: int = 0
+    lost_after_batches: int | None = None
 
 
 @dataclass(frozen=True)
@@ -215,6 +223,17 @@ class RuleCount(NamedTuple):
     matched: int
 
 
+@dataclass(frozen=True)
+class Dimensions:
+    """The labels that every metric of a job's rules has, and what its dotted names begin with."""
+
+    env: str
+    dc: str
+    table: str
+    topic: str
+    namespace: str = ""
+
+
 class TouchedWindow(NamedTuple):
     """A window that a batch counted into, and the greatest event time it had there."""
 
@@ -307,10 +326,3 @@ class Revision:
     name: str
     content: str
     created_at: datetime
-
-
-class Mark(NamedTuple):
-    """A named moment, such as the last start of the services."""
-
-    value: str
-    at: datetime

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from headgate.core.ledger.model import (
+    Dimensions,
     LedgerRow,
     RuleCount,
     SinkState,
@@ -36,9 +37,7 @@ from headgate.core.metrics.names import (
     namespaced,
 )
 from headgate.core.metrics.windows import (
-    Dimensions,
     WindowRecord,
-    all_dimensions,
     dimensions_of,
     instant,
     messages,
@@ -300,7 +299,7 @@ class Deliverer:
         self, sink: Sink, state: SinkState, rows: Sequence[LedgerRow]
     ) -> Iterator[BatchRecord]:
         counts = self._store.batch_counts(state.ledger, rows[-1].id or 0)
-        known = all_dimensions(self._store)
+        known = self._store.dimensions()
         for row in rows:
             if sink.at_most_once and row.rebuilt:
                 continue  # it may have been sent before its ledger was lost

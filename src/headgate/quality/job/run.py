@@ -20,7 +20,8 @@ from headgate.quality.job.batch import QualityTarget
 from headgate.quality.job.snapshot import SnapshotRun
 from headgate.quality.job.topic import QualityRun, with_keys
 from headgate.quality.job_kind import QualityRunOptions
-from headgate.quality.revision import Revisions, RulesRevision, deployed_mark
+from headgate.quality.revision import Revisions, RulesRevision
+from headgate.quality.store import RuleStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,18 +40,18 @@ def kept_views(session: SparkSession, store: OpsStore, settings: Settings) -> Ge
 
 def views_of(session: SparkSession, store: OpsStore, settings: Settings) -> Views:
     """The tables that views read are made with them: a view can be listed before the first batch."""
-    revisions = Revisions(store, settings)
-    prefix = deployed_mark("")
+    revisions, rule_store = Revisions(store, settings), store.part(RuleStore)
 
     def deployed() -> Mapping[str, str]:
-        return {name: f"{mark.value} {mark.at}" for name, mark in store.marks(prefix).items()}
+        rows = rule_store.deployed_revisions()
+        return {row.table: f"{row.revision} {row.at}" for row in rows}
 
-    def statements(name: str) -> Sequence[str]:
-        found = store.read_mark(name)
-        if found is None:
+    def statements(table: str) -> Sequence[str]:
+        revision = rule_store.deployed_revision(table)
+        if revision is None:
             return ()
-        rules = revisions.of(found.value)
-        return (*rules.tables(), *rules.permanent_views(revisions.script(found.value)))
+        rules = revisions.of(revision)
+        return (*rules.tables(), *rules.permanent_views(revisions.script(revision)))
 
     return Views(session, deployed, statements)
 

@@ -29,7 +29,8 @@ from headgate.quality.job.batch import (
 )
 from headgate.quality.job.topic import count_matched, stop_if_matched
 from headgate.quality.job.windows import emitter_of
-from headgate.quality.revision import RulesRevision, running_mark
+from headgate.quality.revision import RulesRevision
+from headgate.quality.store import RuleStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,7 +103,7 @@ class SnapshotRun:
         context, script = self._context, self._target.revisions.script(self._revision)
         self._source.check_columns()
         create(context.session, self._rules.permanent_views(script))
-        context.store.mark(running_mark(context.run.job), self._revision)
+        context.store.part(RuleStore).write_running_revision(context.run.job, self._revision)
         done, range_ = self._settle_published(), self._source.range()
         if done is None or done.range.end != range_.end:
             self._process(range_)

@@ -32,7 +32,8 @@ from headgate.core.metrics.windows import (
     WindowSums,
     moment,
 )
-from headgate.quality.revision import RulesRevision, deployed, fetch
+from headgate.quality.revision import RulesRevision, fetch
+from headgate.quality.store import RuleStore
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -251,7 +252,7 @@ class LeftOpen:
 
     def _close(self, job: str) -> int:
         name = job.partition("-")[2]
-        revision = deployed(self._store, name)
+        revision = self._store.part(RuleStore).deployed_revision(name)
         if revision is None:
             return 0
         rules = fetch(self._store, revision)

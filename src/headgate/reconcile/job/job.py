@@ -25,12 +25,13 @@ from headgate.core.lake.spark import create, sql
 from headgate.core.lake.table import ManagedTable
 from headgate.core.ledger.model import Intent, LedgerRow, Progress
 from headgate.core.ledger.ranges import OffsetRange
+from headgate.core.metrics.names import STATE_BYTES, STATE_ROWS
 from headgate.errors import OperationError
 from headgate.quality.job.topic import QualityRun
 from headgate.quality.revision import Revisions, RulesRevision
 from headgate.reconcile.compile.states import CHANGES, STATES
 from headgate.reconcile.job.batch import ReconcileBatch, Touched
-from headgate.reconcile.job.cross_window import Ahead, Moment, amid_window
+from headgate.reconcile.job.cross_window import Ahead, Moment, find_restart_window
 from headgate.reconcile.job.publishers import hooks
 from headgate.reconcile.job.states import (
     AGGREGATED,
@@ -42,6 +43,7 @@ from headgate.reconcile.job.states import (
 from headgate.reconcile.job.sweep import Sweep, sweep_job
 from headgate.reconcile.job.target import Hint, ReconcileTarget
 from headgate.reconcile.job_kind import PairRunOptions
+from headgate.reconcile.store import PairStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,7 +61,7 @@ class ReconcileRun(QualityRun):
         self._hooks = (self._sweep, *hooks(context, target))
         self._stream: TopicQuery | None = None
         self._checkpoint: Checkpoint | None = None
-        self._told: tuple[int, int] | None = None
+        self._published_state: tuple[int, int] | None = None
         self._ahead = Ahead()
 
     def read(self, topic: Followed, checkpoint: Checkpoint) -> None:
@@ -80,7 +82,7 @@ class ReconcileRun(QualityRun):
 
     def follow(self, topic: Followed) -> None:
         super().follow(topic)
-        self._tell_state()
+        self._write_state_gauges()
 
     def end(self) -> None:
         """Keys that still wait are settled, then windows are closed: each is told once."""
@@ -91,13 +93,13 @@ class ReconcileRun(QualityRun):
 
     def tick(self) -> None:
         super().tick()
-        self._tell_state()
+        self._write_state_gauges()
         for hook in self._hooks:
             hook.tick()
 
     def settled(self, row: LedgerRow | None) -> None:
         super().settled(row)
-        self._tell_state()
+        self._write_state_gauges()
         if row is not None:
             for hook in self._hooks:
                 hook.settled(row)
@@ -127,7 +129,9 @@ class ReconcileRun(QualityRun):
         return Moment(
             checkpoint.watermark_of(batch_id - 1),
             checkpoint.watermark_of(batch_id),
-            amid_window(self._context.store, self._pair.job, checkpoint.start(), states),
+            find_restart_window(
+                self._context.store.part(PairStore), self._pair.job, checkpoint.start(), states
+            ),
         )
 
     def _hint(self) -> Hint | None:
@@ -164,13 +168,13 @@ class ReconcileRun(QualityRun):
         script = self._pair.revisions.script(self.revision)
         return streaming_states(self._context.session, script, rules.names, rules.limits)
 
-    def _tell_state(self) -> None:
-        """How much state Spark keeps, for whoever looks at the job."""
-        found = self._stream.state() if self._stream is not None else None
-        if found is not None and found != self._told:
-            self._told = found
-            for name, value in zip(("dq_state_rows", "dq_state_bytes"), found, strict=True):
-                self._context.store.mark(f"gauge:{name}:{self._pair.job}", str(value))
+    def _write_state_gauges(self) -> None:
+        """Publish how much state Spark keeps, where that has changed."""
+        state = self._stream.state() if self._stream is not None else None
+        if state is not None and state != self._published_state:
+            self._published_state = state
+            for metric, value in zip((STATE_ROWS, STATE_BYTES), state, strict=True):
+                self._context.store.write_gauge(metric.name, self._pair.job, value)
 
 
 # Options of the query's own session. A batch without a record would only let go of old state, which

@@ -25,8 +25,9 @@ from headgate.core.sql.fragments import job_name
 from headgate.core.sql.script import Script
 from headgate.errors import OperationError
 from headgate.quality.job.batch import bind_committed, closed_before, set_batch
-from headgate.quality.revision import RulesRevision, deployed
+from headgate.quality.revision import RulesRevision
 from headgate.quality.spec.reconcile_checks import Limits
+from headgate.quality.store import RuleStore
 from headgate.reconcile.compile.states import merged_query
 from headgate.reconcile.job.states import LAST, steady
 from headgate.reconcile.job.sweep_bounds import (
@@ -355,7 +356,8 @@ class Sweep:
 
     def _revision(self) -> str:
         """As it is deployed now: a run takes over a new one between batches."""
-        return deployed(self._context.store, self._target.name) or self._context.run.revision
+        rules = self._context.store.part(RuleStore)
+        return rules.deployed_revision(self._target.name) or self._context.run.revision
 
 
 def _micros(time: datetime) -> int:

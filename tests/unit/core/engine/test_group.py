@@ -48,7 +48,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
 
 
 def following(clock: Clock) -> GroupOffsetsOf:
-    store = SimpleNamespace(settled_range=lambda job: SETTLED, mark=lambda name, words: None)
+    store = SimpleNamespace(settled_range=lambda job: SETTLED)
     target = SimpleNamespace(job="bronze-orders", bootstrap="nowhere")
     context: Any = SimpleNamespace(store=store)
     return GroupOffsetsOf(context, cast("Any", target), clock)

@@ -8,7 +8,6 @@ from headgate.core.engine.job_status import JobView, JudgedBatchView, view
 from headgate.core.ledger.model import (
     ACCEPTED_GAP,
     LedgerRow,
-    Mark,
     Progress,
     Run,
     RunState,
@@ -40,8 +39,8 @@ def batch(number: int, ago: float, took: float, **outcomes: int) -> LedgerRow:
     return LedgerRow(None, RUN.job, 3, range_, ("r",), begun, number, n, n, 0, outcomes, {}, done)
 
 
-def seen(*rows: LedgerRow, run: Run = RUN, restart: Mark | None = None) -> JobView:
-    return view(KINDS[run.kind], run, rows, restart, trigger_seconds=10, now=NOW)
+def seen(*rows: LedgerRow, run: Run = RUN) -> JobView:
+    return view(KINDS[run.kind], run, rows, trigger_seconds=10, now=NOW)
 
 
 def test_rows_a_second_are_those_of_the_last_minute() -> None:
@@ -87,13 +86,10 @@ def test_a_run_that_waits_says_for_what() -> None:
 
 
 def test_the_last_restart_is_told_with_its_reason() -> None:
-    mark = Mark("its engine went away | why", NOW)
-    again = replace(RUN, restarts=1)
-    assert (
-        seen(run=again, restart=mark).last_restart
-        == "2024-01-01 12:00:00 UTC: its engine went away"
-    )
-    assert seen(restart=mark).last_restart == ""
+    reason = "its engine went away | why"
+    again = replace(RUN, restarts=1, restarted_at=NOW, restart_reason=reason)
+    assert seen(run=again).last_restart == "2024-01-01 12:00:00 UTC: its engine went away"
+    assert seen().last_restart == ""
 
 
 def test_a_quality_batch_says_which_revision_judged_which_offsets() -> None:
