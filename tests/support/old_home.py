@@ -11,7 +11,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-import tarfile
+import zipfile
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from headgate.core.ledger.ops_store import OpsStore
 from headgate.local.process import wait_until
 from headgate.pipeline.job_kinds import rows_behind
 
-ARCHIVE = Path(__file__).parents[1] / "fixtures" / "old_home.tar.gz"
+ARCHIVE = Path(__file__).parents[1] / "fixtures" / "old_home.zip"
 # Where the archive says that the project is.
 NOWHERE = "/nowhere/old-project"
 COMMAND_SECONDS = 300
@@ -41,7 +41,7 @@ STREAMS = (
     ("reconcile", "customer"),
 )
 PAIRS = 200
-SETTLE_SECONDS = 120
+SETTLE_SECONDS = 240
 FREE_PORTS = dict.fromkeys(("KAFKA_PORT", "CONNECT_PORT", "SPARK_UI_PORT", "METRICS_PORT"), "0")
 
 
@@ -99,8 +99,8 @@ class OldProject:
 
 def unpack(folder: Path) -> OldProject:
     """The project of the archive in this folder."""
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    with zipfile.ZipFile(ARCHIVE) as archive:
+        archive.extractall(folder)
     relocate(folder, NOWHERE, str(folder))
     return OldProject(folder)
 
@@ -109,7 +109,7 @@ def relocate(folder: Path, before: str, after: str) -> None:
     """Write the path `after` for `before` into every file of the folder that may name it."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     for path in files:
-        if path.name.endswith(".metadata.json"):
+        if path.name.endswith((".metadata.json", ".properties")):
             path.write_text(path.read_text().replace(before, after))
             _remove_checksum(path)
     manifests = [path for path in files if path.suffix == ".avro"]
