@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from headgate.core.kafka.reader import open_consumer
+from headgate.core.kafka.reader import answer_within, close_within, open_consumer, start_call
 from headgate.core.kafka.topics import Topics, TopicState, kafka_error
 from headgate.core.ledger.ranges import (
     ALONE,
@@ -135,6 +138,7 @@ def is_data_loss(error: BaseException) -> bool:
 
 SECONDS = 6.0
 NO_OFFSET = 0
+NOTHING_LOST = "nothing is lost: the ledger has them"
 
 
 def group_of(job: str) -> str:
@@ -155,6 +159,7 @@ class GroupOffsets:
             "reconnect.backoff.max.ms": 500,
         }
         self._consumer = open_consumer(bootstrap, group, own)
+        self._last_commit: Future[list[TopicPartition]] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -163,7 +168,7 @@ class GroupOffsets:
         self.close()
 
     def close(self) -> None:
-        self._consumer.close()
+        close_within(self._consumer, SECONDS)
 
     def write(self, offsets: Mapping[str, int]) -> None:
         """Where the next record of each partition is; refused while someone consumes in the group."""
@@ -181,12 +186,23 @@ class GroupOffsets:
     def _commit(self, wanted: list[TopicPartition]) -> None:
         words = f"the offsets of the consumer group {self.group} could not be written"
         try:
-            done = self._consumer.commit(offsets=wanted, asynchronous=False)
+            done = self._commit_in_order(wanted)
         except KafkaException as error:
             raise _explained(kafka_error(error), words) from error
+        except UnavailableError as error:
+            raise UnavailableError(words, why=error.what, fix=NOTHING_LOST) from error
         for partition in done or ():
             if partition.error is not None:
                 raise _explained(partition.error, words)
+
+    def _commit_in_order(self, offsets: list[TopicPartition]) -> list[TopicPartition]:
+        """Commit after the commit before, which may have been left without an answer when its broker went."""
+        if self._last_commit is not None:
+            with suppress(KafkaException):
+                answer_within(self._last_commit, SECONDS)
+        commit = partial(self._consumer.commit, offsets=offsets, asynchronous=False)
+        self._last_commit = call = start_call(commit)
+        return answer_within(call, 2 * SECONDS)
 
     def read(self, partitions: Iterable[int]) -> dict[str, int]:
         """The group's offsets on the topic; a partition without one is left out."""
@@ -201,4 +217,4 @@ class GroupOffsets:
 
 def _explained(reason: KafkaError, words: str) -> HeadgateError:
     kind = UnavailableError if reason.retriable() else OperationError
-    return kind(words, why=reason.str(), fix="nothing is lost: the ledger has them")
+    return kind(words, why=reason.str(), fix=NOTHING_LOST)
