@@ -20,9 +20,8 @@ from headgate.core.engine.job_kind import JOBS
 from headgate.core.engine.run import RunContext
 from headgate.core.engine.session import start_session
 from headgate.core.engine.submit import ask_for, job_name
-from headgate.core.ledger.model import JobSpec, LedgerRow, Run
+from headgate.core.ledger.model import LedgerRow, Run
 from headgate.core.ledger.ops_store import OpsStore
-from headgate.pipeline.revision import declared_revision, keep
 
 NO_BROKER = "127.0.0.1:1"
 MAX_STREAM_SECONDS = 600.0
@@ -72,7 +71,7 @@ class BenchSession:
         self, settings: Settings, store: OpsStore, job: str, mode: str = "batch"
     ) -> RunContext:
         """A run of any declared job, claimed as an engine claims it."""
-        run = ask_for(settings, store, job, mode, {})
+        run = ask_for(settings, store, job, mode)
         return claim_run(settings, store, self.spark, run)
 
 
@@ -119,9 +118,8 @@ class DatasetJobs:
         return self.store.ledger(job_name(kind, DATASET))
 
     def _claim(self, kind: str, mode: str) -> RunContext:
-        revision = keep(self.store, declared_revision(self.settings, DATASET))
-        spec = JobSpec(job_name(kind, DATASET), kind, DATASET, mode, revision)
-        return claim_run(self.settings, self.store, self.spark, self.store.submit(spec))
+        run = ask_for(self.settings, self.store, job_name(kind, DATASET), mode)
+        return claim_run(self.settings, self.store, self.spark, run)
 
 
 def claim_run(settings: Settings, store: OpsStore, spark: SparkSession, run: Run) -> RunContext:

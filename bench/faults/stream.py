@@ -30,7 +30,7 @@ from headgate.core.sql.fragments import DEAD_LETTERS
 from headgate.local.process import wait_until
 from headgate.local.service import Running
 from headgate.maintenance.job import maintained
-from headgate.maintenance.plan import COMPACT, EXPIRE, Wanted
+from headgate.maintenance.plan import COMPACT, EXPIRE, MaintenanceRunOptions
 
 ROWS = 2_000
 # A burst goes out in pieces, so that a broker can be killed in the middle of it.
@@ -39,7 +39,7 @@ BURST_SECONDS = 3.0
 BROKER_AWAY_SECONDS = 3.0
 PATIENCE_SECONDS = 180.0
 # The command line asks for an hour at least; whatever a job still needs stays at any age.
-MAINTENANCE = Wanted(
+MAINTENANCE = MaintenanceRunOptions(
     actions=(COMPACT, EXPIRE),
     compact_tables=("bronze", "silver"),
     older_than=timedelta(seconds=20),

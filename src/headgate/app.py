@@ -55,6 +55,15 @@ NOUNS: dict[str, tuple[str, str]] = {
 # Metrics of capabilities: each a `core.metrics.readings.Collector`, made with the ops store.
 COLLECTORS: tuple[str, ...] = ("headgate.filters.accounting:FilterMetrics",)
 
+# Tables of capabilities in the ops store: each a module that adds them to the one `metadata`.
+STORE_TABLES: tuple[str, ...] = (
+    "headgate.certify.store:metadata",
+    "headgate.filters.store.tables:metadata",
+    "headgate.maintenance.store:metadata",
+    "headgate.quality.store:metadata",
+    "headgate.reconcile.store:metadata",
+)
+
 # Routers of the API, in the order in which they are matched.
 ROUTERS: tuple[str, ...] = (
     "headgate.api.health:router",

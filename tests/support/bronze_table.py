@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from tests.support.pipeline import Pipeline
+from tests.support.run_requests import REBUILD_SILVER
 from tests.support.streams import stream_job
 
 from headgate.core.lake.table import ManagedTable
@@ -84,5 +85,5 @@ def assert_consistent(pipeline: Pipeline) -> None:
     assert certificate.holds, certificate
     rechecked = pipeline.recheck()
     assert rechecked.returncode == 0, rechecked.stdout
-    pipeline.process("silver", form="full")
+    pipeline.process("silver", request=REBUILD_SILVER)
     assert pipeline.silver() == merged

@@ -14,8 +14,9 @@ from tests.support.recheck import recheck_certificate
 
 from headgate.certify.certificate import Certificate, run_certification, write
 from headgate.config.settings import Settings
-from headgate.core.ledger.model import Intent, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TableRange, TopicRange
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -144,12 +145,12 @@ def fill_lake(lake: LakeHarness, topic_id: str = "t1", first: int = 0) -> LakeHa
     lake.silver.append(
         lake_rows(rows[:7]), snapshot_properties=dict(commit_metadata("silver-orders"))
     )
-    source = f"kafka:{lake.settings.topic}"
-    range_ = Range(source, topic_id, {"0": first}, {"0": first + 12})
+    topic = str(lake.settings.topic)
+    range_ = TopicRange(topic, topic_id, {"0": first}, {"0": first + 12})
     lake.settle("bronze-orders", range_, lake.bronze, gaps=1, accepted=9, refused=1, tombstone=1)
     snapshot = lake.bronze.current_snapshot()
     assert snapshot is not None
-    table = Range("table:bronze.orders", "u1", {}, {"snapshot": snapshot.snapshot_id})
+    table = TableRange("bronze.orders", "u1", None, snapshot.snapshot_id)
     lake.settle("silver-orders", table, lake.silver, kept=7, duplicate=1, filtered=1)
     return lake
 
@@ -166,7 +167,7 @@ def fill_second_batch(lake: LakeHarness) -> None:
         lake_rows(rows, LATER), snapshot_properties=dict(commit_metadata("silver-orders"))
     )
     before, now = (snapshot.snapshot_id for snapshot in lake.bronze.snapshots()[-2:])
-    range_ = Range("kafka:orders", "t1", {"0": 12}, {"0": 24})
+    range_ = TopicRange("orders", "t1", {"0": 12}, {"0": 24})
     lake.settle("bronze-orders", range_, lake.bronze, gaps=1, at=LATER, accepted=4, refused=7)
-    table = Range("table:bronze.orders", "u1", {"snapshot": before}, {"snapshot": now})
+    table = TableRange("bronze.orders", "u1", before, now)
     lake.settle("silver-orders", table, lake.silver, at=LATER, kept=4)

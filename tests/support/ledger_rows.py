@@ -6,24 +6,25 @@ from collections.abc import Mapping
 
 from tests.support.clock import START
 
-from headgate.core.ledger.model import Intent, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerRow
+from headgate.core.ledger.ranges import Range, TableRange, TopicRange
 
 
-def topic_range(start: Mapping[str, int], end: Mapping[str, int], topic_id: str = "t1") -> Range:
+def topic_range(
+    start: Mapping[str, int], end: Mapping[str, int], topic_id: str = "t1"
+) -> TopicRange:
     """A range of offsets of the topic."""
-    return Range("kafka:orders", topic_id, start, end)
+    return TopicRange("orders", topic_id, start, end)
 
 
-def table_range(start: int | None, end: int) -> Range:
+def table_range(start: int | None, end: int) -> TableRange:
     """A range of snapshots of bronze."""
-    return Range(
-        "table:bronze.orders", "u1", {"snapshot": start} if start else {}, {"snapshot": end}
-    )
+    return TableRange("bronze.orders", "u1", start, end)
 
 
 def intent(range_: Range, revisions: tuple[str, ...] = ("r1",), run: int = 1) -> Intent:
     """The intent of a batch over this range."""
-    job = "silver-orders" if range_.is_table else "bronze-orders"
+    job = "silver-orders" if isinstance(range_, TableRange) else "bronze-orders"
     return Intent(None, job, run, range_, revisions, START, 0)
 
 

@@ -9,11 +9,11 @@ from headgate.core.ledger.model import (
     Intent,
     Judged,
     LedgerRow,
-    Range,
     RuleCount,
     TouchedWindow,
 )
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange
 from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.windows import AggregateVerdict, WindowRecord, WindowShape
 
@@ -68,7 +68,7 @@ def settle_batch(
     """Settle a batch of one offset, or of as many as the outcomes add up to."""
     became = outcomes or {"accepted": 1}
     read = sum(became.values())
-    range_ = Range("kafka:orders.events", "t1", {"0": start}, {"0": start + read})
+    range_ = TopicRange("orders.events", "t1", {"0": start}, {"0": start + read})
     intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOW, start))
     row = LedgerRow(
         None, JOB, 1, range_, ("r1",), NOW, start, read, read, 0, became, {}, committed_at=NOW

@@ -6,11 +6,15 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, text
 
+from headgate.app import STORE_TABLES, load
 from headgate.core.ledger.database import HEAD
 from headgate.core.ledger.tables import metadata
 
-# Imported for their tables, as the migration does.
-from headgate.filters.store import tables  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+def load_tables() -> None:
+    """Add the tables of all capabilities to the metadata, as the migration does."""
+    for tables in STORE_TABLES:
+        load(tables)
 
 
 def create_database(path: Path) -> Path:
@@ -19,6 +23,7 @@ def create_database(path: Path) -> Path:
     The tables come from the metadata, since Alembic takes longer than most tests: the integration
     tests run the migrations and compare their schema with this one.
     """
+    load_tables()
     engine = create_engine(f"sqlite:///{path}")
     with engine.connect() as db:
         db.exec_driver_sql("PRAGMA journal_mode = WAL")

@@ -17,8 +17,9 @@ from tests.support.recheck import recheck_certificate
 from headgate.config.schema import NAMES
 from headgate.config.settings import Settings
 from headgate.core.engine.batch import VARIABLE, Faults, Point
+from headgate.core.engine.submit import AS_DECLARED, ask_for
 from headgate.core.kafka.topics import Topics
-from headgate.core.ledger.model import LedgerRow, Run, RunState
+from headgate.core.ledger.model import LedgerRow, Run, RunOptions, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.local.process import die_with_parent, wait_until
 
@@ -130,9 +131,11 @@ class Pipeline:
             [r if isinstance(r, ProducerRecord) else ProducerRecord(r) for r in records],
         )
 
-    def process(self, kind: str, faults: Faults | None = None, **options: str) -> Run:
+    def process(
+        self, kind: str, faults: Faults | None = None, request: RunOptions = AS_DECLARED
+    ) -> Run:
         """Run the job once, as an engine would; its failure is noted in the store and raised."""
-        run = self.ask_for(kind, **options)
+        run = self.ask_for(kind, request=request)
         try:
             self.carry_out(run, faults)
         except Exception as error:
@@ -141,12 +144,10 @@ class Pipeline:
             raise
         return self.store.move(run.job, run.number, RunState.FINISHED)
 
-    def ask_for(self, kind: str, mode: str = "batch", **options: str) -> Run:
+    def ask_for(self, kind: str, mode: str = "batch", request: RunOptions = AS_DECLARED) -> Run:
         """Submit a run of the pipeline's job of this kind, and claim it for the test."""
-        from headgate.core.engine.submit import ask_for
-
-        asked = ask_for(self.settings, self.store, f"{kind}-{self.name}", mode, options)
-        return self.store.claim(asked.job, asked.number, "this test")
+        run = ask_for(self.settings, self.store, f"{kind}-{self.name}", mode, request)
+        return self.store.claim(run.job, run.number, "this test")
 
     def carry_out(self, run: Run, faults: Faults | None = None) -> None:
         from headgate.core.engine.job_kind import JOBS

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from headgate.conditions.parser import parse_condition
-from headgate.core.ledger.model import LedgerRow, Range, RuleCount, Run, RunState
+from headgate.core.ledger.model import LedgerRow, RuleCount, Run, RunState
+from headgate.core.ledger.ranges import TopicRange
 from headgate.declarations.types import parse_type
 from headgate.quality.compile.resolve import JudgedRule, JudgedTable, Unique
 from headgate.quality.report.build import Evidence, StatusCount
@@ -65,7 +66,7 @@ def ledger_row(number: int, run: int, judged_rows: int = 1000, refused: int = 3)
     outcomes = {"accepted": judged_rows - 10, "dead_letter": 10, "refused": refused, "tombstone": 0}
     start, end = (number - 1) * 1003, number * 1003
     return LedgerRow(
-        number, "quality-orders", run, Range("kafka:orders.raw", "id", {"0": start}, {"0": end}),
+        number, "quality-orders", run, TopicRange("orders.raw", "id", {"0": start}, {"0": end}),
         ("ab" * 32,), at, number, judged_rows + refused, judged_rows + refused, 0, outcomes, {}, at,
     )  # fmt: skip
 

@@ -15,6 +15,8 @@ from tests.support.oracle import Record, read_topic
 from tests.support.pipeline import MORNING, Pipeline, ProducerRecord, create_topic, produce
 
 from headgate.core.engine.batch import Faults
+from headgate.core.engine.submit import AS_DECLARED
+from headgate.core.ledger.model import RunOptions
 from headgate.quality.spec.reconcile_checks import Limits
 from headgate.reconcile.decision_table import judge
 from headgate.reconcile.state import (
@@ -149,8 +151,8 @@ class Pair:
         for side, topic in self.topics.items():
             produce(self.bootstrap, topic, [m.sent for m in messages if m.side == side])
 
-    def process(self, faults: Faults | None = None, **options: str) -> None:
-        self.pipeline.process("reconcile", faults, **options)
+    def process(self, faults: Faults | None = None, request: RunOptions = AS_DECLARED) -> None:
+        self.pipeline.process("reconcile", faults, request)
 
     def sql(self, statement: str) -> list[Any]:
         return self.pipeline.session.sql(statement.replace("{t}", self.name)).collect()

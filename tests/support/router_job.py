@@ -12,8 +12,9 @@ from tests.support.oracle import Record, read_topic
 from tests.support.pipeline import LETTER_COLUMNS, DeadLetter, Pipeline, ProducerRecord
 
 from headgate.core.engine.batch import Faults
+from headgate.core.engine.submit import AS_DECLARED
 from headgate.core.kafka.topics import Topics
-from headgate.core.ledger.model import LedgerRow, Run, RunState, canonical
+from headgate.core.ledger.model import LedgerRow, Run, RunOptions, RunState, canonical
 from headgate.filters.loader import parse_filter
 from headgate.filters.preview import KafkaRecent
 from headgate.filters.router.plan import ReplayRequests
@@ -148,8 +149,8 @@ class Router:
         self.pipeline.store.part(RoutingStore).want(wanted)
         return wanted
 
-    def route(self, faults: Faults | None = None, **options: str) -> Run:
-        return self.pipeline.process("router", faults, **options)
+    def route(self, faults: Faults | None = None, request: RunOptions = AS_DECLARED) -> Run:
+        return self.pipeline.process("router", faults, request)
 
     def replay(self) -> list[Run]:
         """Run all replays that are due, as the router requests them."""

@@ -32,6 +32,7 @@ from headgate.core.accounting.table_history import (
 )
 from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.offset_ranges import gaps, last_offsets, overlaps, since_rebuild
+from headgate.core.ledger.ranges import is_rebuild
 from headgate.core.sql.fragments import job_name
 from headgate.errors import count_of
 
@@ -287,7 +288,7 @@ def _offsets(evidence: Evidence) -> Line:
 def _steps(evidence: Evidence) -> Line:
     rows = since_rebuild(evidence.silver_ledger)
     broken = [seam.sentence() for seam in gaps(rows)]
-    if rows and not rows[0].range.starts_anew:
+    if rows and not is_rebuild(rows[0].range):
         broken.append("its first step does not start from nothing")
     words = f"silver followed bronze in {count_of(len(rows), 'step')} without a break"
     if filled := backfills(evidence):
@@ -334,5 +335,5 @@ def _history_lines(evidence: Evidence) -> Iterator[Line]:
             *misfits(table, evidence.backfill_ledger, lambda row: row.net),
         )
         yield history_line(table, known, own_jobs=own_jobs, misfits=wrong)
-        rebuilds = (row.snapshots.values() for row in silver if row.range.starts_anew)
+        rebuilds = (row.snapshots.values() for row in silver if is_rebuild(row.range))
         yield from certified_lines(table, frozenset(id_ for ids in rebuilds for id_ in ids))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from headgate.app import ACCOUNTS, load
 from headgate.certify.account import Evidence, Sums, account, sums
-from headgate.certify.evidence import note_certified
+from headgate.certify.evidence import write_certified
 from headgate.core.accounting.evidence import (
     AccountKind,
     CertifiedTable,
@@ -24,6 +24,7 @@ from headgate.core.accounting.evidence import (
     Verdict,
 )
 from headgate.core.ledger.model import LedgerRow, canonical, fingerprint
+from headgate.core.ledger.ranges import stored_range
 from headgate.core.sql.fragments import job_name
 from headgate.errors import DifferenceError
 
@@ -92,7 +93,7 @@ def exported(rows: Sequence[LedgerRow]) -> str:
 def ledger_document(row: LedgerRow) -> dict[str, object]:
     return {
         **vars(row),
-        "range": {**vars(row.range), "start": dict(row.range.start), "end": dict(row.range.end)},
+        "range": stored_range(row.range),
         "revisions": list(row.revisions),
         "outcomes": dict(row.outcomes),
         "snapshots": dict(row.snapshots),
@@ -192,7 +193,7 @@ def run_certification(
         certificate = certify(found, utc_now(), __version__)
         for account in certificate.accounts:
             if account.holds:
-                note_certified(store, account.dataset, account.tables, certificate.made_at)
+                write_certified(store, account.dataset, account.tables, certificate.made_at)
         ledger = _with_other_jobs(certificate.ledger, wanted, store.ledger())
         return replace(certificate, rules=rules, ledger=ledger)
 

@@ -11,45 +11,33 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol, cast
 
-from pydantic import TypeAdapter
-
 from headgate.app import DECLARED_DATASET, load
 from headgate.certify.account import Evidence
+from headgate.certify.store import CertificateStore
 from headgate.config.settings import Settings
 from headgate.core.accounting.broker import ask_broker, recount
 from headgate.core.accounting.evidence import AcceptedGap, CertifiedTable, TableEvidence
 from headgate.core.accounting.table_evidence import table_evidence
+from headgate.core.engine.run_options import TopicRunOptions
 from headgate.core.lake.duckdb_reader import Lake, quoted
 from headgate.core.ledger.model import ACTIVE, LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import DEAD_LETTERS, DEAD_LETTERS_TABLE, job_name
 from headgate.declarations.project import available_datasets
 
-_NOTES = TypeAdapter(dict[str, CertifiedTable])
 
-
-def read_certified(store: OpsStore, dataset: str) -> Mapping[str, CertifiedTable]:
-    """The dataset's tables as the last certificate that held has found them, by their role."""
-    mark = store.read_mark(_mark_name(dataset))
-    return _NOTES.validate_json(mark.value) if mark else {}
-
-
-def note_certified(
+def write_certified(
     store: OpsStore, dataset: str, tables: Mapping[str, TableEvidence], made_at: datetime
 ) -> None:
-    """Replace the note by what a certificate that holds has found."""
-    notes = {
+    """Keep what a certificate that holds has found, for the next one to compare with."""
+    certified = {
         role: CertifiedTable(
             made_at, table.snapshot_id, table.rows, table.content_hash, table.columns, table.until
         )
         for role, table in tables.items()
         if table.until is not None
     }
-    store.mark(_mark_name(dataset), _NOTES.dump_json(notes).decode())
-
-
-def _mark_name(dataset: str) -> str:
-    return f"certified:{dataset}"
+    store.part(CertificateStore).write_certified(dataset, certified)
 
 
 ORIGIN = "kafka_topic, kafka_partition, kafka_offset"
@@ -201,14 +189,14 @@ def _books(store: OpsStore, name: str) -> Books:
         for row in rows
         if row.job == jobs[0] and row.is_accepted_gap
     )
-    certified = read_certified(store, name)
+    certified = store.part(CertificateStore).read_certified(name)
     return Books(rows, open_, bool(under_way), streaming, gaps, certified)
 
 
 def _accepted_by(store: OpsStore, row: LedgerRow) -> str:
     """The run knows who asked for it, unless the ops store was lost since."""
-    found = [run for run in store.runs(row.job) if run.number == row.run]
-    return found[0].options.get("by", "") if found else "someone unknown"
+    runs = [run for run in store.runs(row.job) if run.number == row.run]
+    return TopicRunOptions.of(runs[0]).accepted_by if runs else "someone unknown"
 
 
 def _look(settings: Settings, lake: Lake, dataset: Subject, books: Books) -> Evidence:

@@ -8,11 +8,12 @@ from typing import Protocol
 
 from headgate.certify.account import Evidence, account, produced, sums
 from headgate.core.accounting.evidence import Line, TableEvidence, Verdict
+from headgate.core.engine.job_kind import find_kafka_options
+from headgate.core.engine.run_options import TopicRunForm
 from headgate.core.ledger.model import Run, RunState
 
-# What a dataset is processed by, and the forms of a run that process all there is.
+# What a dataset is processed by.
 BATCH_JOBS = ("bronze", "silver")
-WHOLE = (None, "full")
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ def _finished(runs: Sequence[Run]) -> Finding:
 
 def _processes(run: Run) -> bool:
     """Not maintenance, a backfill, a repair or an accepted gap: these read no new record."""
-    return run.kind in BATCH_JOBS and run.options.get("form") in WHOLE
+    options = find_kafka_options(run)
+    return run.kind in BATCH_JOBS and (options is None or options.form is TopicRunForm.READ)
 
 
 def _running(runs: Sequence[Run], wanted: int) -> Finding:

@@ -129,8 +129,7 @@ class _Stages:
 
     def __init__(self, settings: Settings, dataset: DeclaredDataset, store: OpsStore) -> None:
         self._settings, self._dataset, self._store = settings, dataset, store
-        up = store.read_mark("up")
-        self._since = up.at if up else None
+        self._since = store.services_ready_at()
         self._runs = self._own_runs()
 
     def gather(self, stage: int) -> Callable[[], Sequence[Finding]]:
@@ -143,7 +142,7 @@ class _Stages:
     def _jobs(self) -> Sequence[Finding]:
         after, mode = self._own_runs(), self._settings.mode
         streams = 0 if mode == "batch" else len(streams_of(mode))
-        young = just_restarted(self._store, after)
+        young = just_restarted(after)
         earlier = [run for kind in BATCH_JOBS for run in self._store.runs(self._job(kind))]
         return jobs(self._runs, after, streams=streams, just_restarted=young, earlier=earlier)
 
@@ -181,13 +180,12 @@ class _Stages:
         return marts(test(self._settings, self._dataset.name))
 
 
-def just_restarted(store: OpsStore, runs: Sequence[Run]) -> frozenset[str]:
+def just_restarted(runs: Sequence[Run]) -> frozenset[str]:
     """Jobs whose last restart is less than YOUNG ago."""
     from headgate.core.ledger.ops_store import utc_now
 
-    last = {run.job: store.last_restart(run.job) for run in runs if run.restarts}
-    young = utc_now() - YOUNG
-    return frozenset(job for job, mark in last.items() if mark and mark.at > young)
+    since = utc_now() - YOUNG
+    return frozenset(run.job for run in runs if run.restarted_at and run.restarted_at > since)
 
 
 @contextmanager

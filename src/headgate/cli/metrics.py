@@ -112,11 +112,13 @@ def _rule_names(table: str) -> Iterator[dict[str, object]]:
 @click.option("--prometheus", is_flag=True, help="As Prometheus reads them.")
 def show(prefix: str, prometheus: bool) -> None:
     """Print the values now of metrics whose names begin with PREFIX; needs no engine."""
+    from headgate.core.engine.job_kind import find_trigger
     from headgate.core.metrics.prometheus import exposition
     from headgate.core.metrics.readings import Readings
 
     with _store() as store:
-        found = [f for f in Readings(store).families() if f.metric.name.startswith(prefix)]
+        families = Readings(store, find_trigger=find_trigger).families()
+    found = [family for family in families if family.metric.name.startswith(prefix)]
     rows = [row for family in found for row in _rows(family)]
     if prometheus:
         console.data(rows, exposition(found).rstrip("\n"))

@@ -98,7 +98,7 @@ def up(
         if ours:  # leave nothing half-started
             down(settings.home)
         raise
-    _mark_up(settings, state)
+    _note_ready(settings)
     return state
 
 
@@ -324,9 +324,9 @@ def _fetch(services: Sequence[str], root: Path) -> None:
             bundle(needed)
 
 
-def _mark_up(settings: Settings, state: LocalState) -> None:
+def _note_ready(settings: Settings) -> None:
     """Validation counts the jobs started since the last `up`."""
     from headgate.core.ledger.ops_store import OpsStore
 
     with OpsStore.open(settings.ops_store_url) as store:
-        store.mark("up", state.asked_at.isoformat())
+        store.note_services_ready()

@@ -6,7 +6,6 @@ The plan is shown before anything is done, and a report after.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -26,20 +25,20 @@ from headgate.terminal.console import ask, console, need_terminal
 from headgate.terminal.project import active_dataset
 
 if TYPE_CHECKING:
-    from headgate.maintenance.plan import Plan, Report, Wanted
+    from headgate.maintenance.plan import MaintenanceRunOptions, Plan, Report
 
 
-def plan_and_do(dataset: str | None, wanted: Wanted, *, asking: bool) -> None:
+def plan_and_do(dataset: str | None, options: MaintenanceRunOptions, *, asking: bool) -> None:
     """Plan, show it, ask where something is to be deleted, do that and no more, report."""
     from headgate.errors import UsageError
     from headgate.maintenance.plan import plan_text, report_text
 
-    if not wanted.actions:
+    if not options.actions:
         raise UsageError("nothing is left to do", fix="skip fewer steps")
-    if asking and not wanted.dry_run:
+    if asking and not options.dry_run:
         need_terminal("this deletes snapshots or files", fix="look with --dry-run, then add --yes")
-    plan, report = carry_out(dataset, replace(wanted, dry_run=True))
-    if wanted.dry_run:
+    plan, report = carry_out(dataset, options.model_copy(update={"dry_run": True}))
+    if options.dry_run:
         console.data({"plan": plan, "report": None}, text=plan_text(plan))
     elif not plan.has_work:
         console.done(f"nothing to do for {plan.job}: --dry-run says why")
@@ -48,11 +47,11 @@ def plan_and_do(dataset: str | None, wanted: Wanted, *, asking: bool) -> None:
         console.say(plan_text(plan) + "\n")
         if asking:
             ask("Do that?")
-        plan, report = carry_out(dataset, replace(wanted, plan_run=plan.run))
+        plan, report = carry_out(dataset, options.model_copy(update={"plan_run": plan.run}))
         console.data({"plan": plan, "report": report}, text=report_text(report) if report else "")
 
 
-def carry_out(dataset: str | None, wanted: Wanted) -> tuple[Plan, Report | None]:
+def carry_out(dataset: str | None, options: MaintenanceRunOptions) -> tuple[Plan, Report | None]:
     """The plan of one run, and what it did."""
     from headgate.maintenance.job import maintained
     from headgate.terminal.project import open_store
@@ -62,7 +61,7 @@ def carry_out(dataset: str | None, wanted: Wanted) -> tuple[Plan, Report | None]
     with store:
         name = dataset or active_dataset(settings)
         return maintained(
-            settings, store, name, wanted, lambda run: carried_out(settings, store, run)
+            settings, store, name, options, lambda run: carried_out(settings, store, run)
         )
 
 
@@ -133,11 +132,13 @@ def compact(dataset: str | None, dry_run: bool, tables: tuple[str, ...], min_fil
       headgate maintain compact --dry-run
       headgate maintain compact --table bronze --table silver
     """
-    from headgate.maintenance.plan import COMPACT, Wanted
+    from headgate.maintenance.plan import COMPACT, MaintenanceRunOptions
 
     chosen = tables or COMPACTED
-    wanted = Wanted((COMPACT,), chosen, min_files=min_files, dry_run=dry_run)
-    plan_and_do(dataset, wanted, asking=False)
+    options = MaintenanceRunOptions(
+        actions=(COMPACT,), compact_tables=chosen, min_files=min_files, dry_run=dry_run
+    )
+    plan_and_do(dataset, options, asking=False)
 
 
 @group.command()
@@ -164,16 +165,16 @@ def expire(
       headgate maintain expire --dry-run
       headgate maintain expire --older-than 36h --keep 5 --yes
     """
-    from headgate.maintenance.plan import EXPIRE, Wanted
+    from headgate.maintenance.plan import EXPIRE, MaintenanceRunOptions
 
-    wanted = Wanted(
-        (EXPIRE,),
+    options = MaintenanceRunOptions(
+        actions=(EXPIRE,),
         other_tables=tables or TABLES,
         older_than=_age(older_than, LEAST_AGE),
         keep=keep,
         dry_run=dry_run,
     )
-    plan_and_do(dataset, wanted, asking=not yes)
+    plan_and_do(dataset, options, asking=not yes)
 
 
 @group.command()
@@ -196,13 +197,16 @@ def vacuum(
       headgate maintain vacuum --dry-run
       headgate maintain vacuum --older-than 7d --yes
     """
-    from headgate.maintenance.plan import VACUUM, Wanted
+    from headgate.maintenance.plan import VACUUM, MaintenanceRunOptions
 
     age = _age(older_than, ORPHANS_AT_LEAST)
-    wanted = Wanted(
-        (VACUUM,), other_tables=tables or TABLES, orphans_older_than=age, dry_run=dry_run
+    options = MaintenanceRunOptions(
+        actions=(VACUUM,),
+        other_tables=tables or TABLES,
+        orphans_older_than=age,
+        dry_run=dry_run,
     )
-    plan_and_do(dataset, wanted, asking=not yes)
+    plan_and_do(dataset, options, asking=not yes)
 
 
 @group.command("all")
@@ -228,17 +232,17 @@ def everything(
       headgate maintain all --dry-run
       headgate maintain all --skip vacuum --yes
     """
-    from headgate.maintenance.plan import ACTIONS, Wanted
+    from headgate.maintenance.plan import ACTIONS, MaintenanceRunOptions
 
-    wanted = Wanted(
-        tuple(action for action in ACTIONS if action not in skip),
+    options = MaintenanceRunOptions(
+        actions=tuple(action for action in ACTIONS if action not in skip),
         compact_tables=TABLES,
         older_than=_age(older_than, LEAST_AGE),
         keep=keep,
         min_files=min_files,
         dry_run=dry_run,
     )
-    plan_and_do(dataset, wanted, asking=not yes)
+    plan_and_do(dataset, options, asking=not yes)
 
 
 def _age(text: str, least: timedelta) -> timedelta:

@@ -15,9 +15,10 @@ from headgate.core.ledger.model import Progress, Run
 from headgate.core.ledger.ops_store import OpsStore, utc_now
 from headgate.core.sql.fragments import job_name
 from headgate.errors import ConflictError
-from headgate.maintenance.plan import Plan, Report, TablePlan, TableReport, Wanted
+from headgate.maintenance.plan import MaintenanceRunOptions, Plan, Report, TablePlan, TableReport
 from headgate.maintenance.planner import Planner, maintained_tables, size_of
 from headgate.maintenance.selection import Part, chunks, plan_compaction
+from headgate.maintenance.store import MaintenanceStore
 from headgate.maintenance.table import Orphan
 
 TRIES = 5
@@ -62,7 +63,7 @@ class Maintenance:
                 if self._context.stop.is_set():
                     break
                 self._step(f"compacting {len(left)} parts of {plan.table}")
-                self._planner.look(plan.role).rewrite(chunk, self._planner.wanted.min_files)
+                self._planner.look(plan.role).rewrite(chunk, self._planner.options.min_files)
             left = self._parts(plan, {part.name for part in left})
             if not left or self._context.stop.is_set():
                 break
@@ -80,7 +81,7 @@ class Maintenance:
         if not names:
             return ()
         found = self._planner.look(plan.role).parts()
-        chosen = plan_compaction(found, self._planner.now().date(), self._planner.wanted.min_files)
+        chosen = plan_compaction(found, self._planner.now().date(), self._planner.options.min_files)
         return tuple(part for part in chosen if part.name in names)
 
     def _manifests(self, plan: TablePlan, report: TableReport) -> TableReport:
@@ -114,54 +115,46 @@ class Maintenance:
             return report
         self._step(f"removing {len(plan.orphans)} orphan files of {plan.table}")
         orphans = [Orphan(file.path, file.bytes) for file in plan.orphans]
-        older_than = self._planner.wanted.orphans_older_than
+        older_than = self._planner.options.orphans_older_than
         table = self._planner.look(plan.role)
         removed = set(table.remove(orphans, older_than))
         gone = [orphan.bytes for orphan in orphans if orphan.path in removed]
         return report.model_copy(update={"orphans_removed": len(gone), "orphan_bytes": sum(gone)})
 
 
-PLAN, REPORT = "plan", "report"
-
-
 def run_maintain(context: RunContext) -> None:
     """Plan, then do what the plan says and nothing that was not shown; a dry run only plans."""
-    wanted = Wanted.of(context.run.options)
+    options = MaintenanceRunOptions.of(context.run)
     session = context.session.newSession()
     tables = maintained_tables(context, session)
-    planner = Planner(session, context.store, tables, wanted, utc_now)
+    planner = Planner(session, context.store, tables, options, utc_now)
     context.report(Progress(words="planning"))
-    plan = _shown(context, wanted, planner)
-    context.store.mark(mark_name(plan.job, PLAN), plan.model_dump_json())
-    if wanted.dry_run:
+    plan = _shown(context, options, planner)
+    context.store.part(MaintenanceStore).write_plan(plan)
+    if options.dry_run:
         context.report(Progress(words="planned, and nothing done"))
         return
     report = Maintenance(context, planner).carry_out(plan)
-    context.store.mark(mark_name(plan.job, REPORT), report.model_dump_json())
+    context.store.part(MaintenanceStore).write_report(report)
     context.report(Progress(len(report.tables), words=report.sentence))
 
 
-def _shown(context: RunContext, wanted: Wanted, planner: Planner) -> Plan:
+def _shown(context: RunContext, options: MaintenanceRunOptions, planner: Planner) -> Plan:
     """A new plan; where one was shown before, no more than that."""
     run = context.run
     shown = None
-    if wanted.plan_run is not None:
+    if options.plan_run is not None:
         # A run that another engine left has kept its own plan, which is within the one shown.
-        shown = kept_plan(context.store, run.job, wanted.plan_run, run.number)
+        shown = read_plan(context.store, run.job, options.plan_run, run.number)
     tables = planner.plan()
     if shown is not None:
         tables = tuple(table.within(shown.of(table.role)) for table in tables)
     return Plan(job=run.job, run=run.number, made_at=utc_now(), tables=tables)
 
 
-def mark_name(job: str, what: str) -> str:
-    return f"maintain:{what}:{job}"
-
-
-def kept_plan(store: OpsStore, job: str, run: int, resumed: int | None = None) -> Plan:
+def read_plan(store: OpsStore, job: str, run: int, resumed: int | None = None) -> Plan:
     """The plan that this run made, or the run that resumes; a third may have planned since."""
-    found = store.read_mark(mark_name(job, PLAN))
-    plan = Plan.model_validate_json(found.value) if found else None
+    plan = store.part(MaintenanceStore).newest_plan(job)
     if plan is None or plan.run not in (run, resumed):
         raise ConflictError(
             f"the plan of {job} run {run} is no longer the newest",
@@ -171,10 +164,9 @@ def kept_plan(store: OpsStore, job: str, run: int, resumed: int | None = None) -
     return plan
 
 
-def kept_report(store: OpsStore, job: str, run: int) -> Report | None:
+def read_report(store: OpsStore, job: str, run: int) -> Report | None:
     """What this run did; None for a dry run."""
-    found = store.read_mark(mark_name(job, REPORT))
-    report = Report.model_validate_json(found.value) if found else None
+    report = store.part(MaintenanceStore).newest_report(job)
     return report if report and report.run == run else None
 
 
@@ -182,16 +174,16 @@ def maintained(
     settings: Settings,
     store: OpsStore,
     dataset: str,
-    wanted: Wanted,
+    options: MaintenanceRunOptions,
     carried_out: Callable[[Run], Run] | None = None,
 ) -> tuple[Plan, Report | None]:
     """What was planned and done; without `carried_out` the running engine is waited for.
 
-    The command line refuses an age below an hour; `wanted` may name any, and what jobs still need
+    The command line refuses an age below an hour; `options` may name any, and what jobs still need
     stays even then.
     """
-    run = ask_for(settings, store, job_name("maintain", dataset), "batch", wanted.options())
+    run = ask_for(settings, store, job_name("maintain", dataset), "batch", options)
     ended = carried_out(run) if carried_out else wait_for(store, run, lambda _: None)
     raise_unless_finished(ended)
     job, number = ended.job, ended.number
-    return kept_plan(store, job, number), kept_report(store, job, number)
+    return read_plan(store, job, number), read_report(store, job, number)

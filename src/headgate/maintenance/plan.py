@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from headgate.core.ledger.model import RunOptions
 from headgate.errors import UsageError, count_of
 from headgate.maintenance.selection import (
     COMPACTED,
@@ -20,7 +20,6 @@ from headgate.maintenance.selection import (
     ORPHANS_OLDER_THAN,
     TABLES,
     family,
-    words,
 )
 
 COMPACT, EXPIRE, VACUUM = "compact", "expire", "vacuum"
@@ -36,11 +35,10 @@ def span_of(text: str) -> timedelta:
     return timedelta(seconds=int(found[1]) * UNITS[found[2]])
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What a run is asked for; its options in the store are this as text."""
+class MaintenanceRunOptions(RunOptions):
+    """The options of a maintenance run: what to do, to which tables, and within which limits."""
 
-    actions: tuple[str, ...]
+    actions: tuple[str, ...] = (COMPACT, EXPIRE)
     compact_tables: tuple[str, ...] = COMPACTED
     other_tables: tuple[str, ...] = TABLES
     older_than: timedelta = OLDER_THAN
@@ -48,41 +46,11 @@ class Wanted:
     orphans_older_than: timedelta = ORPHANS_OLDER_THAN
     min_files: int = MIN_FILES
     dry_run: bool = False
+    # The run whose plan was shown and confirmed: no more than that is done.
     plan_run: int | None = None
 
-    @classmethod
-    def of(cls, options: Mapping[str, str]) -> Self:
-        """The options of a run; what it does not name is as usual, vacuum left out."""
-        usual = cls((COMPACT, EXPIRE)).options()
-        given = {**usual, **options}
-        plan_run = given.get("plan_run")
-        return cls(
-            actions=tuple(given["actions"].split(",")),
-            compact_tables=tuple(given["compact_tables"].split(",")),
-            other_tables=tuple(given["other_tables"].split(",")),
-            older_than=span_of(given["older_than"]),
-            keep=int(given["keep"]),
-            orphans_older_than=span_of(given["orphans_older_than"]),
-            min_files=int(given["min_files"]),
-            dry_run=given["dry_run"] == "yes",
-            plan_run=int(plan_run) if plan_run else None,
-        )
-
-    def options(self) -> dict[str, str]:
-        return {
-            "actions": ",".join(self.actions),
-            "compact_tables": ",".join(self.compact_tables),
-            "other_tables": ",".join(self.other_tables),
-            "older_than": words(self.older_than),
-            "keep": str(self.keep),
-            "orphans_older_than": words(self.orphans_older_than),
-            "min_files": str(self.min_files),
-            "dry_run": "yes" if self.dry_run else "no",
-            **({"plan_run": str(self.plan_run)} if self.plan_run is not None else {}),
-        }
-
     def does(self, action: str, role: str) -> bool:
-        """Whether this action is wanted of the table in this role."""
+        """Whether this action is to be done to the table in this role."""
         tables = self.compact_tables if action == COMPACT else self.other_tables
         return action in self.actions and family(role) in tables
 

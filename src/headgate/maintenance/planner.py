@@ -17,19 +17,20 @@ from headgate.core.engine.run import RunContext
 from headgate.core.lake.commits import Marker, is_fence
 from headgate.core.lake.table import ManagedTable
 from headgate.core.lake.table_use import TableUse
-from headgate.core.ledger.model import SNAPSHOT, Intent, Range
+from headgate.core.ledger.model import Intent
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import OffsetRange, Range, TableRange
 from headgate.maintenance.plan import (
     ACTIONS,
     COMPACT,
     EXPIRE,
     VACUUM,
+    MaintenanceRunOptions,
     OrphanPlan,
     PartPlan,
     Size,
     SnapshotPlan,
     TablePlan,
-    Wanted,
 )
 from headgate.maintenance.selection import (
     Limits,
@@ -63,14 +64,14 @@ class Books:
 
 
 def needs_of(
-    source: str,
+    table: str,
     newest: Mapping[str, Marker],
     resuming: Collection[str],
     readers: Mapping[str, Marker],
     books: Books,
     writing: Collection[str] = (),
 ) -> Needs:
-    """What stays needed of the table that ranges call `source`.
+    """What stays needed of a table.
 
     `newest` are the newest markers in it, `resuming` the jobs that go on from theirs, `readers` the
     markers, in other tables, of jobs that read this one, `writing` those that may write to it: the
@@ -82,7 +83,7 @@ def needs_of(
             for job, found in newest.items()
             if job in resuming or not (is_fence(job) or _is_settled(found, books))
         ),
-        positions=_positions(source, readers, books),
+        positions=_positions(table, readers, books),
         open_since=_open_since({*newest, *resuming, *writing}, books),
     )
 
@@ -94,23 +95,24 @@ def _is_settled(found: Marker, books: Books) -> bool:
         return False
     if settled.source_id != found.range.source_id:
         return True  # the topic was made again, and nothing of the old one is open
-    if settled.is_table:
+    if not isinstance(settled, OffsetRange):
         return settled.end == found.range.end
     return all(settled.end.get(key, 0) >= end for key, end in found.range.end.items())
 
 
-def _positions(source: str, readers: Mapping[str, Marker], books: Books) -> dict[int, str]:
-    found: dict[int, str] = {}
+def _positions(table: str, readers: Mapping[str, Marker], books: Books) -> dict[int, str]:
+    """The snapshots that jobs go on from, and those between which open batches read."""
+    positions: dict[int, str] = {}
     for job, reader in readers.items():
-        for seen in (reader.range, books.settled.get(job)):
-            if seen is not None and seen.source == source and SNAPSHOT in seen.end:
-                found.setdefault(seen.end[SNAPSHOT], job)
+        for read in (reader.range, books.settled.get(job)):
+            if isinstance(read, TableRange) and read.table == table:
+                positions.setdefault(read.last, job)
     for intent in books.open:
-        if intent.range.source == source:
-            for place in (intent.range.start, intent.range.end):
-                if SNAPSHOT in place:
-                    found.setdefault(place[SNAPSHOT], f"an open batch of {intent.job}")
-    return found
+        if isinstance(intent.range, TableRange) and intent.range.table == table:
+            for snapshot in (intent.range.first, intent.range.last):
+                if snapshot is not None:
+                    positions.setdefault(snapshot, f"an open batch of {intent.job}")
+    return positions
 
 
 def _open_since(writers: Collection[str], books: Books) -> datetime | None:
@@ -151,23 +153,23 @@ class Planner:
         session: SparkSession,
         store: OpsStore,
         tables: Mapping[str, TableUse],
-        wanted: Wanted,
+        options: MaintenanceRunOptions,
         clock: Callable[[], datetime],
     ) -> None:
         self._session, self._store = session, store
-        self.tables, self.wanted, self.now = tables, wanted, clock
+        self.tables, self.options, self.now = tables, options, clock
 
     def plan(self) -> tuple[TablePlan, ...]:
         roles = [
             role
             for role in self.tables
-            if any(self.wanted.does(action, role) for action in ACTIONS)
+            if any(self.options.does(action, role) for action in ACTIONS)
         ]
         return tuple(self.table_plan(role) for role in roles)
 
     def table_plan(self, role: str) -> TablePlan:
         """What is to be done to this table, as it is now."""
-        table, does = self.look(role), self.wanted.does
+        table, does = self.look(role), self.options.does
         parts = table.parts() if does(COMPACT, role) else None
         size = size_of(table, parts)
         return TablePlan(
@@ -186,14 +188,14 @@ class Planner:
         return MaintainedTable(self._session, self.tables[role].name)
 
     def parts_to_compact(self, parts: tuple[Part, ...]) -> tuple[PartPlan, ...]:
-        chosen = plan_compaction(parts, self.now().date(), self.wanted.min_files)
+        chosen = plan_compaction(parts, self.now().date(), self.options.min_files)
         return tuple(
             PartPlan(name=p.name, small_files=p.small_files, small_bytes=p.small_bytes)
             for p in chosen
         )
 
     def verdicts(self, role: str, table: MaintainedTable) -> tuple[SnapshotPlan, ...]:
-        limits = Limits(self.wanted.older_than, self.wanted.keep)
+        limits = Limits(self.options.older_than, self.options.keep)
         judged = plan_expiry(table.history(), self._needs(role, table), limits, self.now())
         return tuple(
             SnapshotPlan(
@@ -210,7 +212,7 @@ class Planner:
         use, newest = self.tables[role], _markers(table)
         jobs = {*newest, *use.resuming, *use.writing, *use.readers}
         return needs_of(
-            f"table:{table.name}",
+            table.name,
             newest,
             use.resuming,
             self._readers(use),
@@ -228,7 +230,7 @@ class Planner:
         return {job: marker for job, marker in found.items() if marker is not None}
 
     def _orphans(self, table: MaintainedTable) -> tuple[OrphanPlan, ...]:
-        found = table.orphans(self.wanted.orphans_older_than)
+        found = table.orphans(self.options.orphans_older_than)
         return tuple(OrphanPlan(path=o.path, bytes=o.bytes) for o in found)
 
 

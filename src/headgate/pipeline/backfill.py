@@ -9,13 +9,15 @@ from headgate.core.engine.batch import Result
 from headgate.core.engine.run import RunContext, RunProgress
 from headgate.core.lake.spark import Snapshot, sql
 from headgate.core.lake.table import ManagedTable, Staging
-from headgate.core.ledger.model import SNAPSHOT, Intent, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerRow
+from headgate.core.ledger.ranges import BackfillRange, Range, expect_range
 from headgate.core.sql.fragments import job_name
 from headgate.core.sql.script import Script
 from headgate.errors import BatchRefusedError
 from headgate.pipeline.compile.dataset import SILVER_BACKFILL
 from headgate.pipeline.compile.silver import COLUMNS, columns_as
-from headgate.pipeline.revision import Dates
+from headgate.pipeline.job_kinds import BackfillRunOptions
+from headgate.pipeline.revision import Dates, missing_date
 from headgate.pipeline.silver import (
     FILTERED,
     PASSED,
@@ -31,7 +33,10 @@ from headgate.pipeline.silver import (
 
 def run_backfill(context: RunContext) -> None:
     """Rebuild the rows of the dates that were asked for; every other row stays as it is."""
-    backfill = BackfillRun(context, Dates.asked(context.run.options))
+    dates = BackfillRunOptions.of(context.run).dates
+    if dates is None:
+        raise missing_date()
+    backfill = BackfillRun(context, dates)
     backfill.finish_open_intents()
     backfill.process()
 
@@ -59,7 +64,7 @@ class BackfillRun:
     def _is_mine(self, intent: Intent) -> bool:
         revision = self._context.run.revision
         outdated = is_outdated(self._session, self._target, revision, intent)
-        return not outdated and Dates.told(intent.range) == self._dates
+        return not outdated and dates_of(intent.range) == self._dates
 
     def process(self) -> None:
         """The dates anew from bronze's current snapshot."""
@@ -69,8 +74,10 @@ class BackfillRun:
         current = bronze.current() if bronze else None
         if bronze is None or current is None:
             raise EmptyBronzeError(f"{self._target.bronze} has no rows", fix="make process-bronze")
-        end = {SNAPSHOT: current.id, **self._dates.numbers()}
-        range_ = Range(f"table:{self._target.bronze}", bronze.uuid, {}, end)
+        dates = self._dates
+        range_ = BackfillRange(
+            self._target.bronze, bronze.uuid, None, current.id, dates.first, dates.last
+        )
         revisions = (run.revision,)
         self._tell(
             self._protocol.process(run.job, run.number, range_, revisions, run.number, self._work)
@@ -78,8 +85,14 @@ class BackfillRun:
 
     def _tell(self, row: LedgerRow | None) -> None:
         if row is not None:
-            self._progress.note(f"{Dates.told(row.range)}: {row.net:+,} rows in silver")
+            self._progress.note(f"{dates_of(row.range)}: {row.net:+,} rows in silver")
         self._progress.batch(row)
+
+
+def dates_of(range_: Range) -> Dates:
+    """The dates that a batch rebuilds."""
+    backfill = expect_range(range_, BackfillRange)
+    return Dates(backfill.first_date, backfill.last_date)
 
 
 def refuse_other_revision(silver: ManagedTable, dataset: str, revision: str) -> None:
@@ -117,12 +130,12 @@ class BackfillBatch(SilverWork):
 
     def _bind(self, intent: Intent) -> Script:
         script = self._target.scripts.of(intent.revisions[0], SILVER_BACKFILL)
-        dates = Dates.told(intent.range)
+        dates = dates_of(intent.range)
         for statement in script.named("dates"):
             sql(self._session, statement)
         for name, day in (("backfill_from", dates.first), ("backfill_to", dates.last)):
             sql(self._session, f"SET VAR {name} = DATE '{day}'")
-        self._source(intent.range).createOrReplaceTempView(f"{self._target.name}_bronze")
+        self._source(intent).createOrReplaceTempView(f"{self._target.name}_bronze")
         for statement in script.named("view"):
             sql(self._session, statement)
         self._order_columns(script)

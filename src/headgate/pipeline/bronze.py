@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from headgate.config.settings import Settings
 from headgate.core.engine.batch import BatchProtocol, Point, Result, TopicTarget, span
-from headgate.core.engine.recovery import REPAIR, Place, Repaired, repaired
-from headgate.core.engine.run import Reading, RunContext
+from headgate.core.engine.recovery import Place, Repaired, repaired
+from headgate.core.engine.run import RunContext
+from headgate.core.engine.run_options import TopicRunForm, TopicRunOptions
 from headgate.core.engine.staging import RecordCounter, bind, publish_letters, stage
-from headgate.core.engine.stream import Pace
 from headgate.core.engine.topic_run import TopicRun
 from headgate.core.kafka.offsets import Followed
 from headgate.core.kafka.topics import Topics
@@ -197,7 +197,7 @@ def run_bronze(context: RunContext) -> None:
     """Read the topic to its end, or for ever, batch by batch."""
     # A session of its own: while a batch is staged, every commit of its session is.
     context = replace(context, session=context.session.newSession())
-    if context.run.options.get("form") == REPAIR:
+    if TopicRunOptions.of(context.run).form is TopicRunForm.REPAIR:
         run_repair(context)
         return
     target, topic = bronze_target(context)
@@ -209,33 +209,26 @@ def bronze_target(context: RunContext) -> tuple[BronzeTarget, Followed]:
     """Where this run reads and writes."""
     settings, run = context.settings, context.run
     revision = fetch(context.store, run.revision)
-    reads = Reading.of(run, revision, settings)
-    name = reads.topic
+    options = TopicRunOptions.of(run)
     bootstrap = settings.need("bootstrap_servers")
-    topic = Followed.one(Topics(bootstrap).found(name))
+    topic = Followed.one(Topics(bootstrap).found(options.topic))
     target = BronzeTarget(
         job=run.job,
         scripts=Scripts(context.store, settings),
         file=BRONZE_BATCH if run.mode == "batch" else BRONZE_STREAMING,
         view=f"{view_stem(revision.name)}_source",
         table=table_name(revision.bronze_table),
-        dlq_topic=reads.dlq_topic,
+        dlq_topic=options.dlq_topic,
         bootstrap=bootstrap,
     )
     return target, topic
-
-
-def _pace(context: RunContext) -> Pace:
-    revision = fetch(context.store, context.run.revision)
-    reads = Reading.of(context.run, revision, context.settings)
-    return Pace(reads.trigger_seconds, reads.max_offsets)
 
 
 class BronzeRun(TopicRun):
     """Takes the micro-batches of one run through the protocol."""
 
     def __init__(self, context: RunContext, target: BronzeTarget) -> None:
-        super().__init__(context, target, _pace(context))
+        super().__init__(context, target, TopicRunOptions.of(context.run))
         self._bronze = target
         self._evolution = drift.Evolution(
             context.session, context.store, target.table, context.run.revision
@@ -252,7 +245,7 @@ class BronzeRun(TopicRun):
 def run_repair(context: RunContext) -> None:
     """A run of the job that reads nothing: while it lasts, no other run of the job can begin."""
     run, settings = context.run, context.settings
-    topic = Reading.of(run, fetch(context.store, run.revision), settings).topic
+    topic = TopicRunOptions.of(run).topic
     done = repair_bronze(context.session, settings, context.store, run.subject, topic)
     words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
     context.report(Progress(words=words))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from headgate.config.settings import Settings
 from headgate.core.engine.job_kind import (
@@ -12,27 +13,54 @@ from headgate.core.engine.job_kind import (
     always,
     need_default_dataset,
 )
-from headgate.core.engine.run import Reading
-from headgate.core.ledger.model import SNAPSHOT, Run
+from headgate.core.engine.run_options import TopicRunOptions, choose_trigger
+from headgate.core.ledger.model import Run, RunOptions
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TableRange, expect_range
 from headgate.core.sql.fragments import job_name
 from headgate.pipeline.accounting import declared_dataset
-from headgate.pipeline.revision import declared_revision, keep
+from headgate.pipeline.revision import Dates, declared_revision, keep
 
 LOOK_BACK = 10_000
+
+
+class SilverRunForm(StrEnum):
+    """Which rows of bronze a batch run of silver takes."""
+
+    # Those that silver has not seen; all of them where silver cannot go on from what it has.
+    AUTO = "auto"
+    FULL = "full"
+
+
+class SilverRunOptions(RunOptions):
+    """The options of a run of silver."""
+
+    form: SilverRunForm = SilverRunForm.AUTO
+
+
+class BackfillRunOptions(RunOptions):
+    """The options of a backfill; one without dates is refused when it begins."""
+
+    dates: Dates | None = None
 
 
 def declare_run(settings: Settings, store: OpsStore, dataset: str, mode: str) -> DeclaredRun:
     """The dataset as it is declared now."""
     declared = declared_revision(settings, dataset)
-    return DeclaredRun(keep(store, declared), {})
+    return DeclaredRun(keep(store, declared))
 
 
 def declare_bronze_run(settings: Settings, store: OpsStore, dataset: str, mode: str) -> DeclaredRun:
     """The dataset as it is declared now, with all that the settings here say of what bronze reads."""
     declared = declared_revision(settings, dataset)
-    reads = Reading.declared(declared, settings).options(mode)
-    return DeclaredRun(keep(store, declared), reads)
+    topic, dlq_topic = declared.topic_names(settings)
+    options = TopicRunOptions(
+        topic=topic,
+        dlq_topic=dlq_topic,
+        trigger_seconds=choose_trigger(mode, settings.trigger_seconds),
+        max_offsets_per_batch=settings.max_offsets_per_batch,
+    )
+    return DeclaredRun(keep(store, declared), options)
 
 
 def declared_topics(settings: Settings, dataset: str) -> Mapping[str, str]:
@@ -56,7 +84,7 @@ def silver_details(store: OpsStore, run: Run) -> JobDetails:
 def rows_behind(store: OpsStore, dataset: str) -> int:
     """Rows of bronze that silver has not read yet, by the ledger's last batches."""
     last = store.newest_batches(job_name("silver", dataset), 1)
-    seen = last[0].range.end.get(SNAPSHOT) if last else None
+    seen = expect_range(last[0].range, TableRange).last if last else None
     behind = 0
     for row in reversed(store.newest_batches(job_name("bronze", dataset), LOOK_BACK)):
         # Silver may have seen a snapshot of maintenance, which no batch of bronze names.
@@ -71,6 +99,7 @@ BRONZE = JobKind(
     subject="dataset",
     run="headgate.pipeline.bronze:run_bronze",
     declare_run=declare_bronze_run,
+    options=TopicRunOptions,
     default_subject=need_default_dataset,
     can_stream=True,
     topics=declared_topics,
@@ -84,6 +113,7 @@ SILVER = JobKind(
     subject="dataset",
     run="headgate.pipeline.silver:run_silver",
     declare_run=declare_run,
+    options=SilverRunOptions,
     default_subject=need_default_dataset,
     can_stream=True,
     details=silver_details,
@@ -93,5 +123,6 @@ BACKFILL = JobKind(
     subject="dataset",
     run="headgate.pipeline.backfill:run_backfill",
     declare_run=declare_run,
+    options=BackfillRunOptions,
     default_subject=need_default_dataset,
 )

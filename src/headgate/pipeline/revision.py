@@ -16,7 +16,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from headgate.config.settings import Settings
-from headgate.core.ledger.model import Range
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.script import PLACEHOLDERS, Script, Template, parse_script, render_values
 from headgate.declarations.project import find_dataset
@@ -38,46 +37,32 @@ class Dates:
     last: date
 
     @classmethod
-    def asked(cls, options: Mapping[str, str | None]) -> Dates:
+    def parse(cls, first: str | None, last: str | None) -> Dates:
         """Dates as a person writes them; UsageError when they make no range."""
-        first, last = (_date(options.get(name), name) for name in (FROM, TO))
-        if first > last:
+        dates = cls(_date(first, FROM), _date(last, TO))
+        if dates.first > dates.last:
             raise UsageError(
-                f"the dates run backwards: {first} is after {last}",
-                fix=f"--from {last} --to {first}",
+                f"the dates run backwards: {dates.first} is after {dates.last}",
+                fix=f"--from {dates.last} --to {dates.first}",
             )
-        return cls(first, last)
-
-    @classmethod
-    def told(cls, range_: Range) -> Dates:
-        """The dates of a batch; its range has them as numbers."""
-        return cls(*(_from_number(range_.end[name]) for name in (FROM, TO)))
-
-    def numbers(self) -> dict[str, int]:
-        return {FROM: _number(self.first), TO: _number(self.last)}
-
-    def options(self) -> dict[str, str]:
-        return {FROM: str(self.first), TO: str(self.last)}
+        return dates
 
     def __str__(self) -> str:
         return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
 
 
+def missing_date(name: str = FROM) -> UsageError:
+    """The error of a backfill without one of its dates."""
+    return UsageError(f"a backfill needs two dates: --{name} is missing", fix=EXAMPLE)
+
+
 def _date(text: str | None, name: str) -> date:
     if text is None:
-        raise UsageError(f"a backfill needs two dates: --{name} is missing", fix=EXAMPLE)
+        raise missing_date(name)
     try:
         return date.fromisoformat(text)
     except ValueError as error:
         raise UsageError(f"--{name} {text} is no date", why=str(error), fix=EXAMPLE) from None
-
-
-def _number(day: date) -> int:
-    return day.year * 10_000 + day.month * 100 + day.day
-
-
-def _from_number(number: int) -> date:
-    return date(number // 10_000, number // 100 % 100, number % 100)
 
 
 LAYOUTS = "datasets/_template"

@@ -15,13 +15,15 @@ from headgate.core.engine.run import RunContext, RunProgress
 from headgate.core.lake.commits import moved, until_unmoved, writing_to
 from headgate.core.lake.spark import IcebergTable, Snapshot, create, sql
 from headgate.core.lake.table import ManagedTable, Reached, Staging, fence, nothing
-from headgate.core.ledger.model import ACTIVE, SNAPSHOT, Intent, Range, Run
+from headgate.core.ledger.model import ACTIVE, Intent, Run
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TableRange, expect_range, is_rebuild
 from headgate.core.sql.fragments import job_name, table_name, view_stem
 from headgate.core.sql.script import Script
 from headgate.errors import UnavailableError
 from headgate.pipeline.columns import as_now, fit_silver
 from headgate.pipeline.compile.dataset import SILVER, SILVER_INCREMENTAL
+from headgate.pipeline.job_kinds import SilverRunForm, SilverRunOptions
 from headgate.pipeline.revision import Scripts, fetch
 
 if TYPE_CHECKING:
@@ -95,18 +97,15 @@ class SilverWork(ABC):
     def _stage(self, intent: Intent) -> Snapshot:
         """Write the rows of the range under the marker of this intent, not yet published."""
 
-    def _source(self, range_: Range) -> DataFrame:
+    def _source(self, intent: Intent) -> DataFrame:
+        """The bronze rows of the batch."""
+        read = expect_range(intent.range, TableRange)
         reader = self._session.read.format("iceberg")
-        if range_.starts_anew:
-            snapshot = range_.end[SNAPSHOT]
-            rows = reader.option("versionAsOf", str(snapshot)).load(self._target.bronze)
-            return as_now(self._bronze, rows, snapshot)
-        return reader.options(
-            **{
-                "start-snapshot-id": str(range_.start[SNAPSHOT]),
-                "end-snapshot-id": str(range_.end[SNAPSHOT]),
-            }
-        ).load(self._target.bronze)
+        if read.first is None:
+            rows = reader.option("versionAsOf", str(read.last)).load(self._target.bronze)
+            return as_now(self._bronze, rows, read.last)
+        snapshots = {"start-snapshot-id": str(read.first), "end-snapshot-id": str(read.last)}
+        return reader.options(**snapshots).load(self._target.bronze)
 
     def _base(self) -> int | None:
         """The state of silver that rows are compared with."""
@@ -130,17 +129,18 @@ class SilverBatch(SilverWork):
     def rows(self, range_: Range) -> int:
         """Rows in the range, as the snapshots themselves tell; rewritten files bring no row."""
         table = self._bronze.look()
-        end = table.snapshot(range_.end[SNAPSHOT])
-        if range_.starts_anew:
+        read = expect_range(range_, TableRange)
+        end = table.snapshot(read.last)
+        if read.first is None:
             return end.total if end else 0
-        added, start = 0, range_.start[SNAPSHOT]
-        while end is not None and end.id != start:
+        added = 0
+        while end is not None and end.id != read.first:
             added += end.added if end.operation == "append" else 0
             end = table.snapshot(end.parent) if end.parent is not None else None
         return added
 
     def _stage(self, intent: Intent) -> Snapshot:
-        return self._rebuild(intent) if intent.range.starts_anew else self._merge(intent)
+        return self._rebuild(intent) if is_rebuild(intent.range) else self._merge(intent)
 
     def _rebuild(self, intent: Intent) -> Snapshot:
         script = self._bind(intent, SILVER)
@@ -192,7 +192,7 @@ class SilverBatch(SilverWork):
 
     def _bind(self, intent: Intent, file: str) -> Script:
         script = self._target.scripts.of(intent.revisions[0], file)
-        self._source(intent.range).createOrReplaceTempView(f"{self._target.name}_bronze")
+        self._source(intent).createOrReplaceTempView(f"{self._target.name}_bronze")
         for statement in script.named("view"):
             sql(self._session, statement)
         return script
@@ -230,7 +230,7 @@ class EmptyBronzeError(UnavailableError):
 class Next:
     """The rows that silver takes next; `words` say why it is made anew, where that is no matter of course."""
 
-    range: Range
+    range: TableRange
     words: str = ""
 
 
@@ -241,7 +241,7 @@ def run_silver(context: RunContext) -> None:
     if context.run.mode == "streaming":
         silver.follow()
     else:
-        silver.catch_up(context.run.options.get("form", "auto"))
+        silver.catch_up(SilverRunOptions.of(context.run).form)
 
 
 class SilverRun:
@@ -268,7 +268,7 @@ class SilverRun:
             ):
                 self._progress.batch(self._protocol.finish(intent, self._batch()))
 
-    def catch_up(self, form: str) -> None:
+    def catch_up(self, form: SilverRunForm) -> None:
         bronze = bronze_of(self._session, self._target)
         if bronze is None:
             raise EmptyBronzeError(
@@ -287,11 +287,11 @@ class SilverRun:
                 self._context.goes_on()
                 stop.wait(POLL_SECONDS)
                 continue
-            seen = self._take(bronze, "auto").end[SNAPSHOT]
+            seen = self._take(bronze, SilverRunForm.AUTO).last
             # Under a steady load bronze is never seen unchanged: a step done is a sign as good.
             self._context.goes_on()
 
-    def _take(self, bronze: IcebergTable, form: str) -> Range:
+    def _take(self, bronze: IcebergTable, form: SilverRunForm) -> TableRange:
         """One step up to this state of bronze."""
         run = self._context.run
         found = next_range(self._session, self._target, bronze, run.revision, form)
@@ -334,7 +334,8 @@ def is_outdated(session: SparkSession, target: SilverTarget, revision: str, inte
         return False
     bronze = ManagedTable(session, target.bronze).look()
     known = {snapshot.id for snapshot in bronze.history()}
-    wanted = {intent.range.start.get(SNAPSHOT), intent.range.end[SNAPSHOT]} - {None}
+    read = expect_range(intent.range, TableRange)
+    wanted = {read.first, read.last} - {None}
     same = bronze.uuid == intent.range.source_id and intent.revisions == (revision,)
     return not same or not wanted <= known
 
@@ -349,17 +350,20 @@ def give_up(silver: ManagedTable, store: OpsStore, intent: Intent) -> bool:
 
 
 def next_range(
-    session: SparkSession, target: SilverTarget, bronze: IcebergTable, revision: str, form: str
+    session: SparkSession,
+    target: SilverTarget,
+    bronze: IcebergTable,
+    revision: str,
+    form: SilverRunForm,
 ) -> Next:
     """From the bronze snapshot that silver has seen to this one; all of it for a rebuild."""
     current = bronze.current()
     assert current is not None, "asked for only once bronze has rows"
-    source, end = f"table:{target.bronze}", {SNAPSHOT: current.id}
     seen = _seen(ManagedTable(session, target.silver), bronze, target.job, revision)
-    if form == "full" or isinstance(seen, str):
-        words = "rebuilt as asked" if form == "full" else str(seen)
-        return Next(Range(source, bronze.uuid, {}, end), words)
-    return Next(Range(source, bronze.uuid, {SNAPSHOT: seen}, end))
+    if form is SilverRunForm.FULL or isinstance(seen, str):
+        words = "rebuilt as asked" if form is SilverRunForm.FULL else str(seen)
+        return Next(TableRange(target.bronze, bronze.uuid, None, current.id), words)
+    return Next(TableRange(target.bronze, bronze.uuid, seen, current.id))
 
 
 def _seen(silver: ManagedTable, bronze: IcebergTable, job: str, revision: str) -> int | str:
@@ -371,7 +375,7 @@ def _seen(silver: ManagedTable, bronze: IcebergTable, job: str, revision: str) -
         return "rebuilt: the declaration has changed"
     if bronze.uuid != committed.marker.range.source_id:
         return "rebuilt: bronze is another table than before"
-    seen = committed.marker.range.end[SNAPSHOT]
+    seen = expect_range(committed.marker.range, TableRange).last
     if any(seen in (s.id, s.parent) for s in bronze.history()):
         return seen
     return "rebuilt: the bronze snapshot that silver had seen is no longer there"

@@ -27,6 +27,7 @@ from headgate.core.accounting.table_history import history_line
 from headgate.core.lake.table_use import DEAD_LETTERS_ROLE, TableUse
 from headgate.core.ledger.model import ACTIVE, Intent, LedgerRow, Run
 from headgate.core.ledger.offset_ranges import gaps, last_offsets, overlaps, since_rebuild
+from headgate.core.ledger.ranges import TopicRange, is_rebuild
 from headgate.core.sql.fragments import DEAD_LETTERS, job_name, table_name
 from headgate.quality.compile.tables import NAMESPACE, QUALITY, RECONCILE
 
@@ -67,7 +68,7 @@ class RuleEvidence:
 
     @property
     def is_of_snapshot(self) -> bool:
-        return bool(self.rows) and self.rows[-1].range.starts_anew
+        return bool(self.rows) and is_rebuild(self.rows[-1].range)
 
     def outcomes(self) -> Mapping[str, int]:
         found: Counter[str] = Counter()
@@ -191,7 +192,7 @@ def gather(settings: Settings, store: OpsStore, lake: Lake, table: str) -> RuleE
     job, rows = job_name(QUALITY, table), store.ledger()
     own = tuple(row for row in rows if row.job == job)
     newest = own[-1].range if own else None
-    topic = newest.source.removeprefix("kafka:") if newest and not newest.is_table else ""
+    topic = newest.topic if isinstance(newest, TopicRange) else ""
     on_broker, why = ask_broker(settings, topic) if topic else (None, "")
     sums, letters = _sums(lake, table), letters_by_batch(lake, job)
     results = table_evidence(lake, f"dq.results_{table}")

@@ -15,15 +15,8 @@ from headgate.core.ledger.model import ACTIVE, Run, canonical
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import job_name
 from headgate.errors import ConflictError, UnavailableError
-from headgate.quality.revision import (
-    RulesRevision,
-    declared_rules,
-    deployed,
-    deployed_mark,
-    fetch,
-    keep,
-    running_mark,
-)
+from headgate.quality.revision import RulesRevision, declared_rules, fetch, keep
+from headgate.quality.store import RuleStore
 
 
 def refuse_other_width(store: OpsStore, declared: RulesRevision) -> None:
@@ -48,8 +41,8 @@ def refuse_other_width(store: OpsStore, declared: RulesRevision) -> None:
 
 def _known(store: OpsStore, job: str, table: str) -> RulesRevision | None:
     """The revision that judged last, as far as the store still knows it."""
-    running = store.read_mark(running_mark(job))
-    hash_ = running.value if running else deployed(store, table)
+    rules = store.part(RuleStore)
+    hash_ = rules.running_revision(job) or rules.deployed_revision(table)
     return fetch(store, hash_) if hash_ and store.revision(hash_) else None
 
 
@@ -78,7 +71,7 @@ def plan_deployment(settings: Settings, store: OpsStore, table: str) -> Deployme
     """What a deployment would change; raises where a running stream could not take it over."""
     declared = declared_rules(settings, table)
     hash_ = declared.hash
-    before = deployed(store, table)
+    before = store.part(RuleStore).deployed_revision(table)
     known = fetch(store, before) if before else None
     refuse_other_width(store, declared)
     job = job_name(declared.kind, table)
@@ -104,15 +97,14 @@ def deploy(
             why="what was looked at is no longer what is declared",
             fix="the same command again",
         )
-    store.mark(deployed_mark(planned.table), planned.revision)
+    store.part(RuleStore).write_deployed_revision(planned.table, planned.revision)
     return _taken_over(store, planned, alive)
 
 
 def _taken_over(store: OpsStore, planned: Deployment, alive: Callable[[], None]) -> bool:
     until = time.monotonic() + PATIENCE_SECONDS
     while _active(store, planned.job) is not None:
-        running = store.read_mark(running_mark(planned.job))
-        if running is not None and running.value == planned.revision:
+        if store.part(RuleStore).running_revision(planned.job) == planned.revision:
             return True
         alive()
         if time.monotonic() > until:

@@ -10,38 +10,43 @@ from collections.abc import Mapping
 
 from headgate.config.settings import Settings
 from headgate.core.engine.job_kind import DeclaredRun, JobDetails, JobKind
-from headgate.core.engine.run import Reading
+from headgate.core.engine.run_options import TopicRunOptions, choose_trigger
 from headgate.core.ledger.model import JobSpec, Run
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import job_name
 from headgate.errors import UsageError
 from headgate.quality.compile.tables import QUALITY, RECONCILE
 from headgate.quality.deploy import refuse_other_width
-from headgate.quality.revision import (
-    RulesRevision,
-    declared_rules,
-    deployed,
-    deployed_mark,
-    fetch,
-    keep,
-    running_mark,
-)
+from headgate.quality.revision import RulesRevision, declared_rules, fetch, keep
+from headgate.quality.store import RuleStore
 
 REVISION_FIX = "headgate rules deploy {subject}: it takes over between two batches"
+
+
+class QualityRunOptions(TopicRunOptions):
+    """The options of a run of a rule table; the defaults are those of a table that is judged by its snapshot."""
+
+    topic: str = ""
+    dlq_topic: str = ""
+    trigger_seconds: float | None = None
+    max_offsets_per_batch: int = 0
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        return super().topics if self.topic else {}
 
 
 def declare_run(settings: Settings, store: OpsStore, table: str, mode: str) -> DeclaredRun:
     """The rule table as it is declared now."""
     declared = declared_of_kind(settings, table, QUALITY)
-    reads: dict[str, str] = {}
+    options = QualityRunOptions()
     if declared.follows_a_topic:
-        first = declared.first
-        reads = Reading(
-            declared.topic_of(first, settings),
-            declared.dlq_topic_of(first, settings),
-            settings.trigger_seconds,
-            settings.max_offsets_per_batch,
-        ).options(mode)
+        options = QualityRunOptions(
+            topic=declared.topic_of(declared.first, settings),
+            dlq_topic=declared.dlq_topic_of(declared.first, settings),
+            trigger_seconds=choose_trigger(mode, settings.trigger_seconds),
+            max_offsets_per_batch=settings.max_offsets_per_batch,
+        )
     elif mode == "streaming":
         job = job_name(QUALITY, table)
         raise UsageError(
@@ -49,7 +54,7 @@ def declare_run(settings: Settings, store: OpsStore, table: str, mode: str) -> D
             why="a table is judged by its snapshot; only the records of topics are judged as they come",
             fix=f"headgate job run {job}",
         )
-    return DeclaredRun(keep(store, declared), reads)
+    return DeclaredRun(keep(store, declared), options)
 
 
 def declared_of_kind(settings: Settings, table: str, kind: str) -> RulesRevision:
@@ -86,7 +91,7 @@ def deploy_with_run(store: OpsStore, spec: JobSpec) -> None:
     """Deploy the revision of a new run, before an engine sees the run."""
     refuse_results_of_other_kind(store, spec.kind, spec.subject)
     refuse_other_width(store, fetch(store, spec.revision))
-    store.mark(deployed_mark(spec.subject), spec.revision)
+    store.part(RuleStore).write_deployed_revision(spec.subject, spec.revision)
 
 
 def refuse_results_of_other_kind(store: OpsStore, kind: str, table: str) -> None:
@@ -104,16 +109,15 @@ def refuse_results_of_other_kind(store: OpsStore, kind: str, table: str) -> None
 
 def deployed_revision(store: OpsStore, run: Run) -> str:
     """The revision by which the run judges: one may have been deployed since it began."""
-    return deployed(store, run.subject) or run.revision
+    return store.part(RuleStore).deployed_revision(run.subject) or run.revision
 
 
 def rules_details(store: OpsStore, run: Run) -> JobDetails:
     """By which revision a rule table's job judges now, and how many keys its rules have in memory."""
     from headgate.core.metrics.names import UNIQUE_KEYS
-    from headgate.core.metrics.readings import kept
 
-    running, keys = store.read_mark(running_mark(run.job)), kept(store)[UNIQUE_KEYS].get(run.job)
-    revision = running.value if running else ""
+    revision = store.part(RuleStore).running_revision(run.job) or ""
+    keys = store.gauges(UNIQUE_KEYS.name).get((run.job,))
     return JobDetails(revision=revision, keys=None if keys is None else int(keys))
 
 
@@ -122,6 +126,7 @@ QUALITY_KIND = JobKind(
     subject="rule table",
     run="headgate.quality.job.run:run_quality",
     declare_run=declare_run,
+    options=QualityRunOptions,
     title="a quality job",
     can_stream=True,
     topics=declared_topic,

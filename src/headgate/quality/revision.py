@@ -296,19 +296,3 @@ class Revisions:
         if hash_ not in self._scripts:
             self._scripts[hash_] = self.of(hash_).script(self._settings)
         return self._scripts[hash_]
-
-
-def deployed_mark(table: str) -> str:
-    """The mark that says which revision is wanted of a table's job."""
-    return f"rules-deployed:{table}"
-
-
-def running_mark(job: str) -> str:
-    """The mark that names the revision by which the job judges now."""
-    return f"rules-running:{job}"
-
-
-def deployed(store: OpsStore, table: str) -> str | None:
-    """The hash of the revision that was deployed last."""
-    found = store.read_mark(deployed_mark(table))
-    return found.value if found else None

@@ -187,15 +187,13 @@ def _count(lake: Lake, table: str, which: str) -> int:
 
 def _topics(settings: Settings, store: OpsStore, job: str) -> tuple[OnTopic, ...]:
     from headgate.core.accounting.broker import ask_broker
-    from headgate.core.kafka.offsets import topic_ranges
-    from headgate.core.ledger.model import TOPIC_SOURCE
+    from headgate.core.ledger.ranges import topic_ranges
 
     settled, found = store.settled_range(job), list[OnTopic]()
-    for own in topic_ranges(settled).values() if settled is not None else ():
-        name = own.source.removeprefix(TOPIC_SOURCE)
-        evidence, why = ask_broker(settings, name)
+    for own in topic_ranges(settled).values():
+        evidence, why = ask_broker(settings, own.topic)
         same = evidence is None or evidence.topic_id == own.source_id
-        found.append(OnTopic(name, own.end if same else {}, evidence, why))
+        found.append(OnTopic(own.topic, own.end if same else {}, evidence, why))
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from headgate.config.settings import Settings
 from headgate.core.engine.job_kind import DeclaredRun, JobKind
-from headgate.core.engine.run import pair_options
+from headgate.core.engine.run_options import KafkaRunOptions, choose_trigger
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.quality.compile.tables import RECONCILE
 from headgate.quality.job_kind import (
@@ -19,11 +19,28 @@ from headgate.quality.job_kind import (
 from headgate.quality.revision import RulesRevision, declared_rules, keep
 
 
+class PairRunOptions(KafkaRunOptions):
+    """The options of a run that reconciles the topics of a pair."""
+
+    topic_onprem: str
+    topic_cloud: str
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        return {"onprem": self.topic_onprem, "cloud": self.topic_cloud}
+
+
 def declare_run(settings: Settings, store: OpsStore, table: str, mode: str) -> DeclaredRun:
     """The pair as it is declared now."""
     declared = declared_of_kind(settings, table, RECONCILE)
-    reads = pair_options(_topics_of(declared, settings), settings, mode)
-    return DeclaredRun(keep(store, declared), reads)
+    topics = _topics_of(declared, settings)
+    options = PairRunOptions(
+        topic_onprem=topics["onprem"],
+        topic_cloud=topics["cloud"],
+        trigger_seconds=choose_trigger(mode, settings.trigger_seconds),
+        max_offsets_per_batch=settings.max_offsets_per_batch,
+    )
+    return DeclaredRun(keep(store, declared), options)
 
 
 def follows_a_topic(settings: Settings, table: str) -> bool:
@@ -43,6 +60,7 @@ RECONCILE_KIND = JobKind(
     subject="rule table",
     run="headgate.reconcile.job.job:run_reconcile",
     declare_run=declare_run,
+    options=PairRunOptions,
     title="a reconcile job",
     can_stream=True,
     topics=declared_topics,

@@ -30,10 +30,11 @@ from tests.support.lake_harness import (
 )
 
 from headgate.certify.certificate import broken, run_certification, text
+from headgate.certify.store import CertificateStore
 from headgate.cli.main import cli
 from headgate.core.kafka.topics import TopicSpec, TopicState
-from headgate.core.ledger.model import Range
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange
 from headgate.errors import DifferenceError, UsageError
 from headgate.local.process import wait_until
 
@@ -99,7 +100,7 @@ def _dead_letter_of_an_accepted_record(lake: LakeHarness) -> None:
 
 
 def _offsets_skipped(lake: LakeHarness) -> None:
-    skipped = Range("kafka:orders", "t1", {"0": 14}, {"0": 15})
+    skipped = TopicRange("orders", "t1", {"0": 14}, {"0": 15})
     lake.settle("bronze-orders", skipped, lake.bronze, tombstone=1)
 
 
@@ -243,7 +244,7 @@ def test_an_earlier_certificate_that_was_kept_tells_what_the_note_does_not(
     kept.write_text(lake.proof.read_text())
     _change_and_hide(lake.bronze, 3)
     with OpsStore.open(lake.settings.ops_store_url) as store:
-        store.mark("certified:orders", "{}")
+        store.part(CertificateStore).write_certified("orders", {})
     _, again = lake.certify()
     assert again.returncode == 0
     again = lake.recheck("--previous", str(kept))
@@ -270,7 +271,7 @@ def command(lake: LakeHarness, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
 def test_a_certificate_is_of_the_active_dataset_unless_all_is_asked_for(
     lake: LakeHarness, command: Callable[..., Result]
 ) -> None:
-    unread = Range("kafka:other", "t9", {"0": 0}, {"0": 3})
+    unread = TopicRange("other", "t9", {"0": 0}, {"0": 3})
     lake.settle("bronze-other", unread, lake.bronze, accepted=3)
     result = command("certify", "--out", str(lake.proof))
     assert result.exit_code == 0, result.output
@@ -322,7 +323,7 @@ def test_the_script_does_not_let_the_certificate_choose_its_rows(lake: LakeHarne
 def _read_the_topic_made_again(lake: LakeHarness, offsets: Sequence[int]) -> None:
     rows = lake_rows(offsets, LATER)
     lake.bronze.append(rows, snapshot_properties=dict(commit_metadata("bronze-orders")))
-    range_ = Range("kafka:orders", "t2", {"0": 0}, {"0": 12})
+    range_ = TopicRange("orders", "t2", {"0": 0}, {"0": 12})
     n = len(offsets)
     lake.settle("bronze-orders", range_, lake.bronze, gaps=12 - n, at=LATER, accepted=n)
 

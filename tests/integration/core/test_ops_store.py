@@ -37,26 +37,25 @@ def test_a_store_made_by_an_older_or_a_newer_version_is_refused(url: str, versio
     OpsStore.open(url).close()
     engine = create_engine(url)
     with engine.begin() as db:
-        db.execute(text("DROP TABLE marks"))
+        db.execute(text("DROP TABLE gauges"))
         db.execute(text("UPDATE alembic_version SET version_num = :version"), {"version": version})
     with pytest.raises(ConflictError, match="another version of Headgate") as caught:
         OpsStore.open(url)
     assert f"version {version}" in caught.value.why
     assert "OPS_STORE_URL" in caught.value.fix
-    assert "marks" not in inspect(engine).get_table_names(), "a refused store is left as it is"
+    assert "gauges" not in inspect(engine).get_table_names(), "a refused store is left as it is"
     engine.dispose()
 
 
-def write_marks(url: str, lane: int) -> None:
+def write_gauges(url: str, lane: int) -> None:
     with OpsStore.open(url) as store:
         for i in range(20):
-            store.mark(f"lane-{lane}", str(i))
+            store.write_gauge("lane", f"job-{lane}", i)
 
 
 def test_processes_may_make_and_use_a_store_at_once(url: str) -> None:
     context = multiprocessing.get_context("spawn")
     with context.Pool(4) as pool:
-        pool.starmap(write_marks, [(url, lane) for lane in range(4)])
+        pool.starmap(write_gauges, [(url, lane) for lane in range(4)])
     with OpsStore.open(url) as store:
-        marks = [store.read_mark(f"lane-{lane}") for lane in range(4)]
-    assert [mark.value for mark in marks if mark] == ["19"] * 4
+        assert store.gauges("lane") == {(f"job-{lane}",): 19 for lane in range(4)}

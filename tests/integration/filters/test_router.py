@@ -18,6 +18,7 @@ from tests.support.pipeline import (
     fail_at,
 )
 from tests.support.router_job import RoutedRecord, Router, deduplicate, event
+from tests.support.run_requests import REPAIR
 
 from headgate.certify.certificate import broken
 from headgate.core.engine.batch import Faults, Point
@@ -317,7 +318,7 @@ def test_a_lost_checkpoint_is_refused_and_mended_from_the_ledger(router: Router)
     router.pipeline.produce(event(n) for n in range(6, 10))
     with pytest.raises(BatchRefusedError, match="checkpoint"):
         router.route()
-    router.route(form="repair")
+    router.route(request=REPAIR)
     router.route()
     assert router.ids("dealer-001") == sorted(f"event-{n}" for n in range(10))
     assert len(router.output("dealer-001")) == 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline, fail_at
 from tests.support.router_job import Router, event
+from tests.support.run_requests import ACCEPT_GAP
 from tests.support.streams import delete_records_before, group_offsets
 
 from headgate.certify.certificate import broken
@@ -56,7 +57,7 @@ def test_expired_events_are_refused_then_accepted_and_the_certificate_names_them
     assert "partition 0: offsets 5 to 7, partition 1: offsets 5 to 5" in refused.value.why
     assert f"headgate job accept-gap {router.job}" in refused.value.fix
     assert arrived(router) == list(range(10))
-    router.route(form="accept-gap", by="ann")
+    router.route(request=ACCEPT_GAP)
     gap = router.ledger()[-1]
     assert (gap.read, gap.gaps, gap.is_accepted_gap) == (0, 4, True)
     router.route()
@@ -66,25 +67,25 @@ def test_expired_events_are_refused_then_accepted_and_the_certificate_names_them
     assert breaks(router) == []
     assert group_offsets(router.pipeline, router.job) == {"0": 15, "1": 15}
     with pytest.raises(UsageError, match=r"no record of .* expired"):
-        router.route(form="accept-gap", by="ann")
+        router.route(request=ACCEPT_GAP)
     certificate = router.pipeline.certify()
     assert certificate.holds, broken(certificate)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["accept-gap", ""], ids=["accepted again", "simply run again"])
+@pytest.mark.parametrize("again", [True, False], ids=["accepted again", "simply run again"])
 @pytest.mark.parametrize("point", [Point.AFTER_INTENT, Point.BEFORE_OUTCOME])
 def test_a_killed_acceptance_is_finished_by_whatever_run_comes_next(
-    router: Router, point: Point, form: str
+    router: Router, point: Point, again: bool
 ) -> None:
     delete_records_before(router.pipeline, GONE)
     killed = fail_at(point)
     with pytest.raises(InjectedFaultError):
-        router.route(killed, form="accept-gap", by="ann")
+        router.route(killed, request=ACCEPT_GAP)
     assert killed.hits == 1
     assert [intent.is_accepted_gap for intent in open_intents(router)] == [True]
-    if form:
-        router.route(form=form, by="ben")
+    if again:
+        router.route(request=ACCEPT_GAP.model_copy(update={"accepted_by": "ben"}))
     router.route()
     assert open_intents(router) == ()
     assert gaps(router) == [4]
@@ -100,7 +101,7 @@ def test_an_acceptance_that_was_killed_before_its_checkpoint_is_followed(
     with monkeypatch.context() as patch:
         patch.setattr("headgate.filters.router.job.repair_checkpoint", struck)
         with pytest.raises(InjectedFaultError):
-            router.route(form="accept-gap", by="ann")
+            router.route(request=ACCEPT_GAP)
     assert (open_intents(router), gaps(router)) == ((), [4])
     router.route()
     assert arrived(router) == kept(20)
@@ -116,7 +117,7 @@ def test_a_batch_that_was_announced_and_has_expired_since_is_given_up(router: Ro
     delete_records_before(router.pipeline, GONE)
     with pytest.raises(ExpiredError):
         router.route()
-    router.route(form="accept-gap", by="ann")
+    router.route(request=ACCEPT_GAP)
     router.route()
     assert open_intents(router) == ()
     assert gaps(router) == [4]
@@ -132,7 +133,7 @@ def test_a_batch_that_was_sent_and_not_settled_has_expired_since(router: Router)
         router.route(fail_at(Point.AFTER_ROUTING))
     assert arrived(router) == list(range(20))
     delete_records_before(router.pipeline, GONE)
-    router.route(form="accept-gap", by="ann")
+    router.route(request=ACCEPT_GAP)
     router.route()
     assert open_intents(router) == ()
     assert sorted(set(arrived(router))) == list(range(20))
@@ -146,7 +147,7 @@ def test_events_that_expire_under_a_batch_end_it_in_words(router: Router) -> Non
     with pytest.raises(ExpiredError, match=r"4 records of .* expired before"):
         router.route(vanish)
     assert vanish.hits == 1
-    router.route(form="accept-gap", by="ann")
+    router.route(request=ACCEPT_GAP)
     router.route()
     assert arrived(router) == kept(20)
     assert breaks(router) == []

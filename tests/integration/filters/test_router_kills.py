@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline, create_topic, fail_at
 from tests.support.router_job import Router, deduplicate, event
+from tests.support.run_requests import REPAIR
 
 from headgate.core.engine.batch import Point
 from headgate.filters.accounting import ranges_of_all
@@ -64,7 +65,7 @@ def test_a_replay_that_was_killed_judges_nothing_of_a_topic_that_was_made_again(
     router.topics.delete([pipeline.topic])
     create_topic(str(pipeline.settings.bootstrap_servers), pipeline.topic, 2, 1_048_588)
     pipeline.produce(event(n) for n in range(100, 112))
-    router.route(form="repair")
+    router.route(request=REPAIR)
     router.route()
     pipeline.carry_out(run)
     assert store.open_intents(run.job) == ()

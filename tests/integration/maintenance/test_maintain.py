@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,10 +18,10 @@ from headgate.maintenance.plan import (
     ACTIONS,
     TABLES,
     VACUUM,
+    MaintenanceRunOptions,
     Plan,
     Report,
     TableReport,
-    Wanted,
 )
 from headgate.maintenance.table import MaintainedTable
 
@@ -30,10 +29,10 @@ ROUNDS = 2
 DAYS = 2  # few dates, so that each has several files
 
 
-def maintain_it(pipeline: Pipeline, wanted: Wanted) -> tuple[Plan, Report | None]:
-    run = pipeline.process("maintain", None, **wanted.options())
-    plan = maintain.kept_plan(pipeline.store, run.job, run.number)
-    return plan, maintain.kept_report(pipeline.store, run.job, run.number)
+def maintain_it(pipeline: Pipeline, options: MaintenanceRunOptions) -> tuple[Plan, Report | None]:
+    run = pipeline.process("maintain", request=options)
+    plan = maintain.read_plan(pipeline.store, run.job, run.number)
+    return plan, maintain.read_report(pipeline.store, run.job, run.number)
 
 
 def of(report: Report | None, pipeline: Pipeline, schema: str) -> TableReport:
@@ -73,8 +72,10 @@ def agrees(pipeline: Pipeline) -> None:
 @pytest.mark.usefixtures("later")
 def test_everything_goes_on_after_maintenance(worked: Pipeline) -> None:
     bronze, silver = worked.bronze(), worked.silver()
-    wanted = Wanted(ACTIONS, TABLES, keep=1, min_files=2, dry_run=True)
-    planned, nothing = maintain_it(worked, wanted)
+    options = MaintenanceRunOptions(
+        actions=ACTIONS, compact_tables=TABLES, keep=1, min_files=2, dry_run=True
+    )
+    planned, nothing = maintain_it(worked, options)
     assert nothing is None
     assert [looked_at(worked, t).current for t in ("bronze", "silver")] == [
         table.snapshot for table in planned.tables[:2]
@@ -84,7 +85,7 @@ def test_everything_goes_on_after_maintenance(worked: Pipeline) -> None:
     orphan, staged = plant(worked), staged_file(worked)
     worked.produce(events(7, 20, 300, days=DAYS))
     worked.process("bronze")
-    shown = replace(wanted, dry_run=False, plan_run=planned.run)
+    shown = options.model_copy(update={"dry_run": False, "plan_run": planned.run})
     _, report = maintain_it(worked, shown)
     assert orphan.exists(), "what was not shown was removed"
     for schema, was in zip(("bronze", "silver"), planned.tables, strict=False):
@@ -100,7 +101,7 @@ def test_everything_goes_on_after_maintenance(worked: Pipeline) -> None:
     worked.process("silver")
     assert [row.read for row in worked.ledger("silver")] == [*[20] * ROUNDS, 50]
 
-    _, report = maintain_it(worked, Wanted((VACUUM,)))
+    _, report = maintain_it(worked, MaintenanceRunOptions(actions=(VACUUM,)))
     assert of(report, worked, "silver").orphans_removed == 1
     assert not orphan.exists()
     assert staged.exists(), "a file of a staged snapshot is no orphan"

@@ -14,7 +14,7 @@ from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, Prod
 
 from headgate.core.engine.batch import Point
 from headgate.maintenance import job as maintain
-from headgate.maintenance.plan import COMPACT, Report, Wanted
+from headgate.maintenance.plan import COMPACT, MaintenanceRunOptions, Report
 from headgate.maintenance.selection import Part
 from headgate.maintenance.table import MaintainedTable
 
@@ -33,9 +33,9 @@ def small_commits(pipeline: Pipeline, count: int) -> None:
 
 
 def compact(pipeline: Pipeline) -> Report:
-    wanted = Wanted((COMPACT,), min_files=2)
-    run = pipeline.process("maintain", None, **wanted.options())
-    report = maintain.kept_report(pipeline.store, run.job, run.number)
+    options = MaintenanceRunOptions(actions=(COMPACT,), min_files=2)
+    run = pipeline.process("maintain", request=options)
+    report = maintain.read_report(pipeline.store, run.job, run.number)
     assert report is not None
     return report
 

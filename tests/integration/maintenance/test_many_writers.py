@@ -15,6 +15,7 @@ from tests.support.bronze_table import assert_consistent
 from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze
 from tests.support.pipeline import MORNING, SECOND, TYPES, Interruption, Pipeline, ProducerRecord
+from tests.support.run_requests import request_backfill
 
 from headgate.core.engine.batch import Point, Result
 from headgate.core.engine.controller import TRIES
@@ -25,7 +26,14 @@ from headgate.core.ledger.model import Intent, JobSpec, RunState
 from headgate.core.sql.fragments import TABLE_PROPERTIES
 from headgate.errors import BatchRefusedError, ConflictError
 from headgate.maintenance import job as maintain
-from headgate.maintenance.plan import COMPACT, EXPIRE, TABLES, Report, Wanted, span_of
+from headgate.maintenance.plan import (
+    COMPACT,
+    EXPIRE,
+    TABLES,
+    MaintenanceRunOptions,
+    Report,
+    span_of,
+)
 from headgate.maintenance.table import MaintainedTable
 from headgate.pipeline.revision import declared_revision, keep
 from headgate.pipeline.silver import EmptyBronzeError, SilverWork
@@ -38,7 +46,7 @@ METADATA_FILES = int(TABLE_PROPERTIES["write.metadata.previous-versions-max"]) +
 CONFLICT = re.compile(r"Retrying task after failure|Cannot commit|Failure during rewrite commit")
 LATE_COMMIT = r"CommitFailedException: .*\b{table}\b"
 LONGEST_WAIT = 8.0
-EXPIRE_AT_ONCE = Wanted((EXPIRE,), keep=1, older_than=span_of("3s"))
+EXPIRE_AT_ONCE = MaintenanceRunOptions(actions=(EXPIRE,), keep=1, older_than=span_of("3s"))
 
 
 def in_threads(*works: Callable[[], None]) -> None:
@@ -114,7 +122,7 @@ class ConcurrentWriters:
         def once() -> None:
             first, last = sorted(self._rng.choices(DATES, k=2))
             try:
-                self.pipeline.process("backfill", None, **{"from": first, "to": last})
+                self.pipeline.process("backfill", request=request_backfill(first, last))
                 self.backfills += 1
             except (BatchRefusedError, EmptyBronzeError) as error:
                 if "has no rows" not in error.what:
@@ -123,12 +131,12 @@ class ConcurrentWriters:
 
         self._until_done(once)
 
-    def maintenance(self, name: str, wanted: Wanted) -> Callable[[], None]:
-        return lambda: self._until_done(lambda: self.maintain(name, wanted))
+    def maintenance(self, name: str, options: MaintenanceRunOptions) -> Callable[[], None]:
+        return lambda: self._until_done(lambda: self.maintain(name, options))
 
-    def maintain(self, name: str, wanted: Wanted) -> None:
+    def maintain(self, name: str, options: MaintenanceRunOptions) -> None:
         try:
-            report = maintained(self.pipeline, name, wanted)
+            report = maintained(self.pipeline, name, options)
         except ConflictError as error:
             self.met.append(error.what)
             return
@@ -190,7 +198,9 @@ def test_writers_backfills_compaction_and_expiry_at_once(
         writers.bronze,
         writers.silver,
         writers.backfill,
-        writers.maintenance("compact", Wanted((COMPACT,), TABLES, min_files=2)),
+        writers.maintenance(
+            "compact", MaintenanceRunOptions(actions=(COMPACT,), compact_tables=TABLES, min_files=2)
+        ),
         writers.maintenance("expire", EXPIRE_AT_ONCE),
         *([writers.maintenance_elsewhere] if is_long else []),
     )
@@ -257,12 +267,10 @@ def count_conflicts(monkeypatch: pytest.MonkeyPatch, met: list[str]) -> None:
     monkeypatch.setattr(SilverWork, "_write", noted_write)
 
 
-def maintained(pipeline: Pipeline, name: str, wanted: Wanted) -> Report:
+def maintained(pipeline: Pipeline, name: str, options: MaintenanceRunOptions) -> Report:
     """A maintenance run under a job name of its own, so that two can be under way."""
     declared = keep(pipeline.store, declared_revision(pipeline.settings, pipeline.name))
-    spec = JobSpec(
-        f"{name}-{pipeline.name}", "maintain", pipeline.name, "batch", declared, wanted.options()
-    )
+    spec = JobSpec(f"{name}-{pipeline.name}", "maintain", pipeline.name, "batch", declared, options)
     asked = pipeline.store.submit(spec)
     run = pipeline.store.claim(asked.job, asked.number, "this test")
     try:
@@ -271,6 +279,6 @@ def maintained(pipeline: Pipeline, name: str, wanted: Wanted) -> Report:
         pipeline.store.move(run.job, run.number, RunState.FAILED)
         raise
     pipeline.store.move(run.job, run.number, RunState.FINISHED)
-    report = maintain.kept_report(pipeline.store, run.job, run.number)
+    report = maintain.read_report(pipeline.store, run.job, run.number)
     assert report is not None
     return report

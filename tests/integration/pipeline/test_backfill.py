@@ -10,6 +10,7 @@ from tests.support.bronze_table import append_rows, create_bronze_table, valid_r
 from tests.support.dataset_events import events
 from tests.support.oracle import expected_silver
 from tests.support.pipeline import MORNING, SECOND, Interruption, Pipeline, ProducerRecord, fail_at
+from tests.support.run_requests import REBUILD_SILVER, request_backfill
 
 from headgate.certify.certificate import Certificate, broken
 from headgate.core.engine.batch import Faults, Point
@@ -22,7 +23,7 @@ LATER = MORNING + 60 * SECOND
 
 
 def backfill(pipeline: Pipeline, first: str, last: str, faults: Faults | None = None) -> Run:
-    return pipeline.process("backfill", faults, **{"from": first, "to": last})
+    return pipeline.process("backfill", faults, request_backfill(first, last))
 
 
 def days(pipeline: Pipeline) -> dict[date, set[int]]:
@@ -182,7 +183,7 @@ def test_the_certificate_holds_with_backfills_and_names_a_removed_row(
     known = {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row, _ in told.rows}
     ledger = (*pipeline.ledger("silver"), *pipeline.ledger("backfill"))
     assert {(row.job, row.net, tuple(sorted(row.outcomes.items()))) for row in ledger} <= known
-    pipeline.process("silver", form="full")  # from here on the backfill no longer counts
+    pipeline.process("silver", request=REBUILD_SILVER)  # from here on the backfill no longer counts
     check_certificate(pipeline)
     check_removed_row(pipeline)
 
@@ -198,7 +199,7 @@ def check_removed_row(pipeline: Pipeline) -> None:
         f"{pipeline.name}: silver.{pipeline.name} {sound.total()} ≠ ledger {sound.total() + 1}"
         " (-1 in the table)"
     ]
-    pipeline.process("silver", form="full")
+    pipeline.process("silver", request=REBUILD_SILVER)
     assert broken_counts(pipeline) == []
 
 

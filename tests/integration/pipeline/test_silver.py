@@ -22,6 +22,7 @@ from tests.support.bronze_table import (
 )
 from tests.support.oracle import ExpectedSilver, expected_silver, surrogate_key
 from tests.support.pipeline import Pipeline
+from tests.support.run_requests import REBUILD_SILVER, request_backfill
 
 from headgate.core.lake.duckdb_reader import Lake
 from headgate.core.sql.script import PLACEHOLDERS
@@ -87,7 +88,7 @@ def check_accounts(pipeline: Pipeline, expected: ExpectedSilver) -> None:
     with Lake.open(pipeline.settings) as lake:
         for table in (f"bronze.{pipeline.name}", f"silver.{pipeline.name}"):
             assert lake.count(table) == pipeline.session.table(f"lake.{table}").count() > 0
-    pipeline.process("silver", form="full")
+    pipeline.process("silver", request=REBUILD_SILVER)
     assert pipeline.silver() == expected.rows
     rebuilt = pipeline.ledger("silver")[-1]
     assert dict(rebuilt.outcomes) == {
@@ -105,7 +106,7 @@ def cut(rng: Random, rows: list[Row], pieces: int) -> Iterator[list[Row]]:
 
 def backfill(pipeline: Pipeline, rng: Random) -> None:
     first, last = sorted(rng.choices(DAYS, k=2))
-    pipeline.process("backfill", None, **{"from": str(first), "to": str(last)})
+    pipeline.process("backfill", request=request_backfill(str(first), str(last)))
 
 
 def check_ledger(pipeline: Pipeline, expected: ExpectedSilver) -> None:
@@ -190,7 +191,7 @@ def test_silver_has_one_open_file_where_rows_are_of_many_dates(pipeline: Pipelin
     )
     pipeline.session.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ({keys})")
     append_days(pipeline, 11, MANY_DATES, MANY_DATES)
-    pipeline.process("silver", form="full")
+    pipeline.process("silver", request=REBUILD_SILVER)
     found = pipeline.session.sql(f"SHOW TBLPROPERTIES {table}").collect()
     properties = {row["key"]: row["value"] for row in found}
     assert properties.items() >= silver.CLUSTERED_WRITES.items()

@@ -11,12 +11,14 @@ from tests.support.bronze_table import append_rows, create_bronze_table, valid_r
 from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze, expected_silver
 from tests.support.pipeline import TYPES, InjectedFaultError, Interruption, Pipeline, fail_at
+from tests.support.run_requests import REBUILD_SILVER
 
 from headgate.core.engine.batch import Point
 from headgate.core.engine.job_kind import JOBS
 from headgate.core.lake.commits import marker
 from headgate.core.lake.table import ManagedTable
 from headgate.core.ledger.model import RunState
+from headgate.core.ledger.ranges import is_rebuild
 from headgate.errors import LeaseLostError
 
 
@@ -51,7 +53,7 @@ def test_a_commit_whose_answer_was_lost_is_taken_as_done(pipeline: Pipeline) -> 
     assert (interruption.hits, silver_interruption.hits) == (1, 1)
     rows = pipeline.silver()
     assert pipeline.outcomes("silver")["kept"] == rows.total() > 0
-    pipeline.process("silver", form="full")
+    pipeline.process("silver", request=REBUILD_SILVER)
     assert pipeline.silver() == rows
 
 
@@ -156,7 +158,7 @@ def test_silver_reads_on_over_a_compacted_and_expired_bronze(pipeline: Pipeline)
     append_rows(pipeline, rows[22:])
     expire(pipeline, snapshots(pipeline)[:-1])  # what silver had seen goes with them
     pipeline.process("silver")
-    assert pipeline.ledger("silver")[-1].range.starts_anew
+    assert is_rebuild(pipeline.ledger("silver")[-1].range)
     assert pipeline.silver() == expected_silver(rows).rows
     assert "that silver had seen is no longer there" in latest_words(pipeline)
 

@@ -25,7 +25,8 @@ from headgate.core.engine.job_kind import KINDS
 from headgate.core.engine.job_status import view
 from headgate.core.ledger.ops_store import utc_now
 from headgate.quality.deploy import deploy, plan_deployment
-from headgate.quality.revision import dq_table, running_mark
+from headgate.quality.revision import dq_table
+from headgate.quality.store import RuleStore
 
 LARGE = """
       - {name: large, when: "amount > 90", description: more than usual,
@@ -55,9 +56,8 @@ def test_a_deployed_revision_judges_from_the_next_batch_on(quality: QualityJob) 
         assert planned.changes == ("new rule large", "new rule twice")
         assert planned.streaming
         assert deploy(pipeline.settings, store, planned)
-        running = store.read_mark(running_mark(quality.job))
-        assert running is not None
-        assert running.value == planned.revision != first
+        running = store.part(RuleStore).running_revision(quality.job)
+        assert running == planned.revision != first
         pipeline.produce(after)
         stream.wait_until_read(60)
     finally:
@@ -82,7 +82,7 @@ def test_a_deployed_revision_judges_from_the_next_batch_on(quality: QualityJob) 
     keys = dq_table("keys", pipeline.name)
     told = {r.revisions[0]: keys in r.snapshots for r in pipeline.ledger("quality")}
     assert told == {first: False, planned.revision: True}
-    seen = view(KINDS[run.kind], run, store.newest_batches(quality.job, 60), None, 0.5, utc_now())
+    seen = view(KINDS[run.kind], run, store.newest_batches(quality.job, 60), 0.5, utc_now())
     last = seen.last[-1]
     assert getattr(last, "revision", None) == planned.revision[:12]
     assert "0:" in str(getattr(last, "offsets", ""))

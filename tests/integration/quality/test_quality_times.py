@@ -15,6 +15,7 @@ from tests.support.pipeline import (
     fail_at,
 )
 from tests.support.quality_job import RULES, UNIQUE, QualityJob, declare_rules, row
+from tests.support.run_requests import REPAIR
 from tests.support.streams import Stream
 
 from headgate.certify.certificate import broken
@@ -160,7 +161,7 @@ def test_a_half_published_batch_of_a_topic_that_is_gone_is_taken_back(quality: Q
     Topics(bootstrap).delete([pipeline.topic])
     create_topic(bootstrap, pipeline.topic, 2, 1_048_588)
     pipeline.produce([row(7, second=7, partition=0)])
-    assert "goes on at" in pipeline.process("quality", form="repair").progress.words
+    assert "goes on at" in pipeline.process("quality", request=REPAIR).progress.words
     assert counted(quality) == (5, 5, 5)
     pipeline.process("quality")
     assert counted(quality) == (6, 6, 6)

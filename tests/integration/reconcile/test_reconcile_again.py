@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.pipeline import InjectedFaultError, Interruption, Pipeline
 from tests.support.reconcile_job import Pair, cloud, onprem
+from tests.support.run_requests import REPAIR
 
 from headgate.core.engine.batch import Point
 from headgate.reconcile.job import sweep
@@ -77,7 +78,7 @@ def test_a_plain_match_of_old_versions_is_not_told_where_newer_ones_stand(
         onprem("r", version=4_100, read=4_200), cloud("r", version=4_100, number=2, read=4_201)
     )
     pair.process()
-    pair.pipeline.process("reconcile", form="repair")
+    pair.pipeline.process("reconcile", request=REPAIR)
     pair.send(onprem("r", version=4_050, read=4_300), cloud("r", version=4_050, read=4_301))
     pair.process()
     assert told(pair, "r") == ["MISMATCH"]
@@ -106,7 +107,7 @@ def test_more_keys_than_one_sweep_takes_are_swept_in_portions(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A killed portion is finished by the next run, which goes on with the round."""
-    monkeypatch.setattr(sweep, "PORTION", 4)
+    monkeypatch.setattr(sweep, "SHARD_KEYS", 4)
     pair, job = Pair(pipeline), sweep.sweep_job(pipeline.name)
     pair.send(*(onprem(f"k{n}") for n in range(10)))
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.support.pipeline import InjectedFaultError, Pipeline, ProducerRecord, fail_at
 from tests.support.reconcile_job import Message, Pair, cloud, onprem, random_messages
+from tests.support.run_requests import REPAIR
 
 from headgate.certify.certificate import broken
 from headgate.core.engine.batch import Point
@@ -103,7 +104,7 @@ def test_a_lost_checkpoint_is_mended_from_the_table_with_no_state(pipeline: Pipe
     pair.send(cloud("a", read=3), onprem("b", read=4))
     with pytest.raises(BatchRefusedError, match="is lost"):
         pair.process()
-    pair.process(form="repair")
+    pair.process(request=REPAIR)
     pair.process()
     assert pair.statuses() == {"a": "MATCH", "b": "MATCH", "c": "MATCH"}
     assert pair.verdicts() == pair.expected()
@@ -128,7 +129,7 @@ def test_a_batch_done_again_without_its_checkpoint_says_what_it_said(
     wanted = staged(pair)
     shutil.rmtree(folder(pair))
     pair.send(cloud("a", 8_200, read=8_203), onprem("b", 8_200, read=8_204))
-    pair.process(form="repair")
+    pair.process(request=REPAIR)
     pair.process()
     again = pair.sql(
         f"SELECT {TOLD} FROM lake.dq.results_{{t}} WHERE processing_time = timestamp_micros("
@@ -166,7 +167,7 @@ def test_a_damaged_checkpoint_is_refused_or_goes_on_exactly(
     told = refusal(pair)
     if told is not None:
         assert "headgate job repair" in told
-        pair.process(form="repair")
+        pair.process(request=REPAIR)
         pair.process()
     assert pair.verdicts() == pair.expected()
     assert sum(pair.outcomes().values()) == len(messages)

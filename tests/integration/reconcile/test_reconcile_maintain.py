@@ -10,14 +10,16 @@ from tests.support.reconcile_job import Pair, cloud, onprem
 
 from headgate.certify.certificate import broken
 from headgate.maintenance import job as maintain
-from headgate.maintenance.plan import COMPACT, EXPIRE, Report, Wanted
+from headgate.maintenance.plan import COMPACT, EXPIRE, MaintenanceRunOptions, Report
 from headgate.maintenance.selection import DQ
 
 
 def maintained(pair: Pair) -> Report:
-    wanted = Wanted((COMPACT, EXPIRE), (DQ,), (DQ,), keep=1, min_files=2)
-    run = pair.pipeline.process("maintain", None, **wanted.options())
-    report = maintain.kept_report(pair.pipeline.store, run.job, run.number)
+    options = MaintenanceRunOptions(
+        actions=(COMPACT, EXPIRE), compact_tables=(DQ,), other_tables=(DQ,), keep=1, min_files=2
+    )
+    run = pair.pipeline.process("maintain", request=options)
+    report = maintain.read_report(pair.pipeline.store, run.job, run.number)
     assert report is not None
     return report
 

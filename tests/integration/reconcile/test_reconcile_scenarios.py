@@ -17,6 +17,7 @@ from tests.support.reconcile_job import Message, Pair, cloud, digest, onprem, to
 
 from headgate.certify.certificate import broken
 from headgate.config.settings import Settings
+from headgate.core.engine.job_kind import find_trigger
 from headgate.core.engine.telemetry import LagWatch
 from headgate.core.ledger.model import RunState
 from headgate.core.ledger.ops_store import OpsStore, utc_now
@@ -55,7 +56,11 @@ class ReconcileRun:
         return {v.pk: v.status for v in current_verdicts(settings, NAME)}
 
     def families(self, lag: LagWatch | None = None) -> dict[str, Family]:
-        readings = Readings(self.pair.pipeline.store, lags=lambda: lag.lags if lag else ())
+        readings = Readings(
+            self.pair.pipeline.store,
+            lags=lambda: lag.lags if lag else (),
+            find_trigger=find_trigger,
+        )
         found = together(readings.families(), passed_on(CONNECT))
         return {family.metric.name: family for family in found}
 
@@ -268,10 +273,13 @@ def test_s1_129_130_lag_is_measured_on_both_topics(reconcile_run: ReconcileRun) 
 
 
 def test_s1_131_132_backpressure_is_the_duration_over_the_trigger(
-    reconcile_run: ReconcileRun,
+    reconcile_run: ReconcileRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = reconcile_run.pair.pipeline.store
-    run = reconcile_run.pair.pipeline.ask_for("reconcile", trigger_seconds="0.5")
+    pipeline = reconcile_run.pair.pipeline
+    store, settings = pipeline.store, pipeline.settings
+    often = settings.model_copy(update={"trigger_seconds": 0.5})
+    monkeypatch.setattr(pipeline, "settings", often)
+    run = pipeline.ask_for("reconcile", "streaming")
     try:
         (sample,) = reconcile_run.families()["dq_backpressure"].samples
         (row,) = store.newest_batches(reconcile_run.pair.job, 1)

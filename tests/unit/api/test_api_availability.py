@@ -76,7 +76,9 @@ def test_a_full_disk_is_not_ready_and_is_still_read(api: ApiClient) -> None:
     full = "BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
     with api.store._engine.begin() as db:
         db.exec_driver_sql(f"CREATE TRIGGER no_use BEFORE UPDATE ON api_keys {full}")
-        db.exec_driver_sql(f"CREATE TRIGGER no_mark BEFORE INSERT ON marks {full}")
+        for change in ("INSERT", "UPDATE"):
+            trigger = f"CREATE TRIGGER no_{change} BEFORE {change} ON leases {full}"
+            db.exec_driver_sql(trigger)
     assert api("GET", FILTERS, "vera").status_code == 200
     assert api("GET", "/readyz").status_code == 503
 

@@ -11,6 +11,7 @@ import pytest
 
 from headgate.certify.account import Evidence, account, sums
 from headgate.certify.certificate import broken, certify, text, write
+from headgate.certify.store import CertificateStore
 from headgate.core.accounting.evidence import (
     AcceptedGap,
     BatchCount,
@@ -22,7 +23,9 @@ from headgate.core.accounting.evidence import (
     TopicEvidence,
     Verdict,
 )
-from headgate.core.ledger.model import ACCEPTED_GAP, LedgerRow, Range
+from headgate.core.ledger.model import ACCEPTED_GAP, LedgerRow
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange, parse_range
 
 BRONZE, SILVER = "bronze-orders", "silver-orders"
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
@@ -38,7 +41,7 @@ def batch(
         id=None,
         job=job,
         run=1,
-        range=Range(source, "id1", start, end),
+        range=parse_range(source, "id1", start, end),
         revisions=("r",),
         batch_time=TIME,
         batch_id=0,
@@ -219,7 +222,7 @@ def test_gaps_are_shown_and_those_that_nothing_explains_are_warned_of(evidence: 
 
 def test_each_kind_of_damage_is_found(evidence: Evidence) -> None:
     gap = batch(BRONZE, {"0": 13, "1": 9}, {"0": 13, "1": 9})
-    skipped = replace(gap, range=Range("kafka:orders", "id1", {"0": 15}, {"0": 16}))
+    skipped = replace(gap, range=TopicRange("orders", "id1", {"0": 15}, {"0": 16}))
     foreign = table("bronze.orders", 16, OURS, Commit(2, "append", {"added-records": "0"}))
     cases: dict[str, Evidence] = {
         "bronze rows": replace(evidence, bronze=table("bronze.orders", 17)),
@@ -328,6 +331,21 @@ def test_each_batch_must_have_its_own_rows(evidence: Evidence) -> None:
 
 
 NOTE = CertifiedTable(TIME, 5, 16, "abc", ("a",), TIME)
+
+
+def test_certified_tables_are_kept_until_the_next_certificate(store: OpsStore) -> None:
+    certificates = store.part(CertificateStore)
+    bare = replace(NOTE, snapshot_id=None, columns=())
+    certificates.write_certified("orders", {"bronze": NOTE, "silver": bare})
+    certificates.write_certified("trips", {"bronze": bare})
+    assert certificates.read_certified("orders") == {"bronze": NOTE, "silver": bare}
+    certificates.write_certified("orders", {"silver": NOTE})
+    assert certificates.read_certified("orders") == {"silver": NOTE}
+    certificates.write_certified("orders", {})
+    assert certificates.read_certified("orders") == {}
+    assert certificates.read_certified("trips") == {"bronze": bare}
+
+
 LATER = TIME + timedelta(hours=1)
 EXPIRED = Commit(8, "append", {"headgate.job": "bronze-orders"}, parent_id=6)
 

@@ -7,14 +7,15 @@ import duckdb
 import pytest
 
 from headgate.certify.evidence import repeated_sql
-from headgate.core.ledger.model import LedgerRow, Range
+from headgate.core.ledger.model import LedgerRow
+from headgate.core.ledger.ranges import TopicRange
 
 FIRST = datetime(2024, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
 SECOND = FIRST + timedelta(hours=1)
 
 
 def batch(topic_id: str, at: datetime) -> LedgerRow:
-    range_ = Range("kafka:orders", topic_id, {"0": 0}, {"0": 9})
+    range_ = TopicRange("orders", topic_id, {"0": 0}, {"0": 9})
     return LedgerRow(None, "bronze-orders", 1, range_, (), at, 0, 9, 9, 0, {}, {}, at)
 
 

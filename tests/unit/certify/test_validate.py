@@ -27,20 +27,30 @@ from headgate.certify.validation import (
 )
 from headgate.config.settings import Settings
 from headgate.core.accounting.evidence import TableEvidence, TopicEvidence, Verdict
-from headgate.core.ledger.model import JobSpec, LedgerRow, Range, Run, RunState
+from headgate.core.engine.job_kind import find_kafka_options
+from headgate.core.engine.run_options import TopicRunForm, TopicRunOptions
+from headgate.core.ledger.model import JobSpec, LedgerRow, Run, RunOptions, RunState
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TableRange, TopicRange
 from headgate.core.sql.script import PLACEHOLDERS
 from headgate.errors import DifferenceError, UnavailableError
 from headgate.pipeline.accounting import GeneratorMetrics
 from headgate.pipeline.dbt.models import DataTest, DbtReport
+from headgate.pipeline.job_kinds import SilverRunForm
 from headgate.pipeline.loader import load_dataset
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 
 
+TOPIC = TopicRunOptions(
+    topic="orders", dlq_topic="orders.dlq", trigger_seconds=None, max_offsets_per_batch=100
+)
+
+
 def run(job: str, state: RunState, number: int = 1, restarts: int = 0) -> Run:
     kind = job.partition("-")[0]
-    return Run(job, number, kind, "orders", "batch", "r", {}, state, restarts, TIME)
+    options = TOPIC.model_dump(mode="json") if kind == "bronze" else {}
+    return Run(job, number, kind, "orders", "batch", "r", options, state, restarts, TIME)
 
 
 def stream(job: str, restarts: int = 0) -> Run:
@@ -68,7 +78,7 @@ def facts() -> Pipeline:
         streaming=False,
         bronze_ledger=(
             row(
-                Range("kafka:orders", "id1", {"0": 0}, {"0": 100}),
+                TopicRange("orders", "id1", {"0": 0}, {"0": 100}),
                 "bronze-orders",
                 accepted=97,
                 refused=3,
@@ -76,7 +86,7 @@ def facts() -> Pipeline:
         ),
         silver_ledger=(
             row(
-                Range("table:bronze.orders", "u", {}, {"snapshot": 1}),
+                TableRange("bronze.orders", "u", None, 1),
                 "silver-orders",
                 kept=90,
                 duplicate=3,
@@ -106,11 +116,12 @@ def test_runs_of_the_store_count_after_the_services_were_restarted(tmp_path: Pat
     settings = Settings(root=ROOT, home=tmp_path)
     with OpsStore.open(settings.ops_store_url) as store:
         for done in FINISHED:
-            spec = JobSpec(done.job, done.kind, done.subject, done.mode, done.revision)
+            options = find_kafka_options(done) or RunOptions()
+            spec = JobSpec(done.job, done.kind, done.subject, done.mode, done.revision, options)
             made = store.submit(spec)
             store.claim(made.job, made.number, "an engine")
             store.move(made.job, made.number, RunState.FINISHED)
-        store.mark("up", "now")
+        store.note_services_ready()
         orders = load_dataset(ROOT / "datasets" / "orders" / "dataset.yml", PLACEHOLDERS).value
         assert failed(list(_Stages(settings, orders, store).gather(2)())) == []
 
@@ -132,7 +143,7 @@ def test_several_datasets_are_told_apart() -> None:
 def test_batch_wants_bronze_and_silver_finished() -> None:
     assert failed(jobs(FINISHED, FINISHED)) == []
     assert failed(jobs(FINISHED[:1], FINISHED[:1])) == ["finished jobs"]
-    rebuilt = (FINISHED[0], replace(FINISHED[1], options={"form": "full"}))
+    rebuilt = (FINISHED[0], replace(FINISHED[1], options={"form": SilverRunForm.FULL}))
     assert failed(jobs(rebuilt, rebuilt)) == []
 
 
@@ -143,9 +154,9 @@ def test_runs_that_read_no_new_record_are_no_processing(other: str) -> None:
     assert failed(jobs(runs, runs)) == ["finished jobs"]
 
 
-@pytest.mark.parametrize("form", ["repair", "accept-gap"])
-def test_a_mended_bronze_is_not_a_processed_one(form: str) -> None:
-    runs = (replace(FINISHED[0], options={"form": form}), FINISHED[1])
+@pytest.mark.parametrize("form", [TopicRunForm.REPAIR, TopicRunForm.ACCEPT_GAP])
+def test_a_mended_bronze_is_not_a_processed_one(form: TopicRunForm) -> None:
+    runs = (replace(FINISHED[0], options={**FINISHED[0].options, "form": form}), FINISHED[1])
     assert failed(jobs(runs, runs)) == ["finished jobs"]
 
 

@@ -86,7 +86,7 @@ def test_the_streams_that_run_are_restarted_whatever_the_mode_is(
     settings: Settings, store: OpsStore, restarted: list[tuple[str, ...]]
 ) -> None:
     for kind in ("bronze", "silver"):
-        ask_for(settings, store, kind, "streaming", {})
+        ask_for(settings, store, kind, "streaming")
     told = CliRunner().invoke(restart, [], catch_exceptions=False).output
     assert restarted == [("bronze-taxi", "silver-taxi")]
     assert "MODE is batch" not in told
@@ -95,7 +95,7 @@ def test_the_streams_that_run_are_restarted_whatever_the_mode_is(
 def test_where_no_stream_runs_the_mode_says_which_to_start(
     settings: Settings, store: OpsStore, restarted: list[tuple[str, ...]]
 ) -> None:
-    ask_for(settings, store, "silver", "batch", {})
+    ask_for(settings, store, "silver", "batch")
     CliRunner().invoke(restart, [], catch_exceptions=False)
     assert restarted == [("bronze",)]
 
@@ -104,7 +104,7 @@ def test_what_expired_before_the_first_batch_is_named(
     settings: Settings, store: OpsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger has no batch to count from: the refused run knows what is gone."""
-    run = ask_for(settings, store, "bronze", "batch", {})
+    run = ask_for(settings, store, "bronze", "batch")
     words = (
         "5 records of t expired | the topic no longer has them (partition 0: offsets 0 to 4) | fix"
     )

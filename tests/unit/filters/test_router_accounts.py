@@ -4,14 +4,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from headgate.core.accounting.evidence import TopicEvidence, Verdict
-from headgate.core.ledger.model import LedgerRow, Range
+from headgate.core.ledger.model import LedgerRow
+from headgate.core.ledger.ranges import TopicRange
 from headgate.filters.accounting import Arrived, FilterRanges, RouterEvidence, account
 
 AT = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 def row(start: int, end: int, **outcomes: int) -> LedgerRow:
-    range_ = Range("kafka:events", "t1", {"0": start}, {"0": end})
+    range_ = TopicRange("events", "t1", {"0": start}, {"0": end})
     read = sum(outcomes.values())
     return LedgerRow(1, "router-events", 1, range_, ("s",), AT, 0, read, read, 0, outcomes, {}, AT)
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.core.ledger.model import Intent, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerRow
 from headgate.core.ledger.ops_store import OpsStore, utc_now
+from headgate.core.ledger.ranges import TopicRange
 from headgate.core.metrics.readings import Readings
 from headgate.filters.store.model import (
     Member,
@@ -21,7 +22,7 @@ LIVE = Seen("one", "events", "r1", "d1", Standing.LIVE, "", {"0": 0}, source_id=
 
 def settle(store: OpsStore, start: int, end: int, n: int, refused: int) -> None:
     set_id = store.part(RoutingStore).keep_set("events", [Member("one", "r1", "out")])
-    range_ = Range("kafka:events", "t1", {"0": start}, {"0": end})
+    range_ = TopicRange("events", "t1", {"0": start}, {"0": end})
     intent = store.begin(Intent(None, "router-events", 1, range_, (set_id,), utc_now(), 0))
     read = end - start
     row = LedgerRow(

@@ -17,9 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import create_engine, text
 
 from headgate.core.ledger.database import HEAD
-from headgate.core.ledger.model import Intent, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerRow
 from headgate.core.ledger.offset_ranges import between, blocks, first, merged, minus
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TopicRange
 from headgate.core.ledger.tables import metadata
 from headgate.filters.accounting import ranges_of_all
 from headgate.filters.router.plan import World, judged_or_owed, left_of, planned
@@ -222,9 +223,7 @@ class RouterModel(RuleBasedStateMachine):
         end = {p: min(self.end[p], start[p] + most) for p in start}
         if end == start:
             return
-        intent = self.announced(
-            Range(f"kafka:{SOURCE}", self.topic_id, start, end), JOB, self.set_id
-        )
+        intent = self.announced(TopicRange(SOURCE, self.topic_id, start, end), JOB, self.set_id)
         members = self.store.part(RoutingStore).members(intent.revisions[0])
         if suspended in {one.filter for one in members}:
             intent = self.suspend(intent, members, str(suspended))
@@ -260,9 +259,7 @@ class RouterModel(RuleBasedStateMachine):
                 return
             ((start, end),) = blocks(first(left, most))
             set_id = routing.keep_set(SOURCE, [Member(filter, seen.revision, f"out-{filter}")])
-            intent = self.announced(
-                Range(f"kafka:{SOURCE}", self.topic_id, start, end), job, set_id
-            )
+            intent = self.announced(TopicRange(SOURCE, self.topic_id, start, end), job, set_id)
             if not killed:
                 self.settle(intent)
 

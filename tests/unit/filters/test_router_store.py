@@ -224,7 +224,7 @@ def test_what_a_filter_judged_is_found_within_the_offsets_asked_for(store: OpsSt
     routing = store.part(RoutingStore)
     one, two = routing.keep_set(SOURCE, members(ONE)), routing.keep_set(SOURCE, members(TWO))
     for start, set_id in ((0, one), (10, two), (20, one)):
-        range_ = replace(topic_range({"0": start}, {"0": start + 10}), source=f"kafka:{SOURCE}")
+        range_ = replace(topic_range({"0": start}, {"0": start + 10}), topic=SOURCE)
         mine = replace(intent(range_, (set_id,)), job=f"router-{SOURCE}")
         announced = store.begin(mine)
         extras = (RoutedRows(RoutedBatch(set_id)),)

@@ -9,15 +9,17 @@ import pytest
 
 from headgate.app import MAINTAINED, load
 from headgate.core.lake.commits import Marker
-from headgate.core.ledger.model import Intent, JobSpec, Range
+from headgate.core.ledger.model import Intent, JobSpec
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TableRange, TopicRange
 from headgate.errors import ConflictError, UsageError
-from headgate.maintenance.job import PLAN, kept_plan, mark_name
+from headgate.maintenance.job import read_plan, read_report
 from headgate.maintenance.plan import (
     ACTIONS,
     COMPACT,
     EXPIRE,
     TABLES,
+    MaintenanceRunOptions,
     OrphanPlan,
     PartPlan,
     Plan,
@@ -26,18 +28,18 @@ from headgate.maintenance.plan import (
     SnapshotPlan,
     TablePlan,
     TableReport,
-    Wanted,
     plan_text,
     report_text,
     span_of,
 )
 from headgate.maintenance.planner import Books, merge_uses, needs_of
 from headgate.maintenance.selection import COMPACTED, Part, chunks, plan_compaction
+from headgate.maintenance.store import MaintenanceStore
 from headgate.pipeline.revision import DatasetRevision, keep
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TODAY = NOW.date()
-BRONZE = "table:lake.bronze.x"
+BRONZE = "lake.bronze.x"
 
 
 def part(day: date | None, small: int = 9, files: int = 9) -> Part:
@@ -82,19 +84,34 @@ def test_parts_come_in_chunks_that_lose_none(count: int, size: int, lengths: lis
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "options",
     [
-        Wanted((COMPACT,), ("bronze", "silver"), min_files=2, dry_run=True),
-        Wanted(ACTIONS, TABLES, ("silver",), timedelta(hours=36), 3, timedelta(days=4), 7),
-        Wanted((EXPIRE,), plan_run=4),
+        MaintenanceRunOptions(
+            actions=(COMPACT,), compact_tables=("bronze", "silver"), min_files=2, dry_run=True
+        ),
+        MaintenanceRunOptions(
+            actions=ACTIONS,
+            compact_tables=TABLES,
+            other_tables=("silver",),
+            older_than=timedelta(hours=36),
+            keep=3,
+            orphans_older_than=timedelta(days=4),
+            min_files=7,
+        ),
+        MaintenanceRunOptions(actions=(EXPIRE,), plan_run=4),
     ],
 )
-def test_what_is_wanted_survives_the_store(wanted: Wanted) -> None:
-    assert Wanted.of(wanted.options()) == wanted
+def test_the_options_of_a_run_survive_the_store(
+    store: OpsStore, options: MaintenanceRunOptions
+) -> None:
+    run = store.submit(JobSpec("maintain-x", "maintain", "x", "batch", "r", options))
+    assert MaintenanceRunOptions.of(run) == options
 
 
 def test_without_options_a_run_compacts_and_expires() -> None:
-    assert Wanted.of({}) == Wanted((COMPACT, EXPIRE), COMPACTED)
+    assert MaintenanceRunOptions() == MaintenanceRunOptions(
+        actions=(COMPACT, EXPIRE), compact_tables=COMPACTED
+    )
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "7 days", "1w", "9999999999d"])
@@ -104,11 +121,11 @@ def test_what_is_no_span_of_time_is_refused(text: str) -> None:
 
 
 def topic(end: int, source_id: str = "t1") -> Range:
-    return Range("kafka:x", source_id, {"0": 0}, {"0": end})
+    return TopicRange("x", source_id, {"0": 0}, {"0": end})
 
 
 def table(start: int | None, end: int, source: str = BRONZE) -> Range:
-    return Range(source, "u1", {} if start is None else {"snapshot": start}, {"snapshot": end})
+    return TableRange(source, "u1", start, end)
 
 
 def marked(job: str, range_: Range) -> Marker:
@@ -139,27 +156,27 @@ def test_a_refusal_marker_is_needed_until_bronze_has_gone_past_it(
     settled: Range | None, needed: bool
 ) -> None:
     newest = {"bronze-x": marked("bronze-x", topic(9))}
-    needs = needs_of("table:dead", newest, (), {}, Books({"bronze-x": settled}, ()))
+    needs = needs_of("dead", newest, (), {}, Books({"bronze-x": settled}, ()))
     assert bool(needs.markers) is needed
 
 
 def test_a_fence_is_held_by_what_was_staged_and_not_for_ever() -> None:
     newest = {"fence-silver-x": marked("fence-silver-x", table(1, 4))}
-    assert needs_of("table:lake.silver.x", newest, (), {}, Books({}, ())).markers == frozenset()
+    assert needs_of("lake.silver.x", newest, (), {}, Books({}, ())).markers == frozenset()
 
 
 def test_an_open_batch_keeps_its_jobs_marker_and_what_came_since() -> None:
     newest = {"bronze-x": marked("bronze-x", topic(9))}
     books = Books({"bronze-x": topic(12)}, (intent("bronze-x", topic(20)),))
-    needs = needs_of("table:dead", newest, (), {}, books)
+    needs = needs_of("dead", newest, (), {}, books)
     assert needs.markers == {"bronze-x"}
     assert needs.open_since == NOW
-    assert needs_of("table:other", {}, (), {}, books).open_since is None
+    assert needs_of("other", {}, (), {}, books).open_since is None
 
 
 def test_the_first_batch_of_a_job_that_may_write_here_counts_as_open() -> None:
     books = Books({}, (intent("backfill-x", table(None, 8)),))
-    silver = "table:lake.silver.x"
+    silver = "lake.silver.x"
     assert needs_of(silver, {}, (), {}, books).open_since is None
     assert needs_of(silver, {}, (), {}, books, ("backfill-x",)).open_since == NOW
 
@@ -169,7 +186,7 @@ def test_readers_hold_what_their_marker_their_ledger_and_their_open_batches_name
     readers = {"silver-x": marked("silver-x", table(4, 6))}
     needs = needs_of(BRONZE, {}, (), readers, books)
     assert needs.positions == {6: "silver-x", 4: "silver-x", 8: "an open batch of backfill-x"}
-    assert needs_of("table:lake.bronze.y", {}, (), readers, books).positions == {}
+    assert needs_of("lake.bronze.y", {}, (), readers, books).positions == {}
 
 
 SIZE = Size(files=9, bytes=5000, small_files=9, parts=2, manifests=3, snapshots=4, metadata_files=7)
@@ -286,13 +303,25 @@ def test_a_run_that_another_engine_left_goes_on_within_its_own_plan(store: OpsSt
 
     def keep(run: int) -> Plan:
         plan = Plan(job="maintain-x", run=run, made_at=NOW, tables=())
-        store.mark(mark_name(plan.job, PLAN), plan.model_dump_json())
+        store.part(MaintenanceStore).write_plan(plan)
         return plan
 
     shown = keep(1)
-    assert kept_plan(store, "maintain-x", 1, resumed=2) == shown
+    assert read_plan(store, "maintain-x", 1, resumed=2) == shown
     own = keep(2)
-    assert kept_plan(store, "maintain-x", 1, resumed=2) == own
+    assert read_plan(store, "maintain-x", 1, resumed=2) == own
     keep(3)
     with pytest.raises(ConflictError, match="no longer the newest"):
-        kept_plan(store, "maintain-x", 1, resumed=2)
+        read_plan(store, "maintain-x", 1, resumed=2)
+
+
+def test_a_report_is_that_of_the_run_that_was_asked_for(store: OpsStore) -> None:
+    stored = store.part(MaintenanceStore)
+    report = Report(job="maintain-x", run=1, tables=())
+    stored.write_plan(Plan(job="maintain-x", run=1, made_at=NOW, tables=()))
+    assert read_report(store, "maintain-x", 1) is None
+    stored.write_report(report)
+    assert read_report(store, "maintain-x", 1) == report
+    assert read_report(store, "maintain-x", 2) is None
+    stored.write_plan(Plan(job="maintain-x", run=2, made_at=NOW, tables=()))
+    assert read_report(store, "maintain-x", 2) is None

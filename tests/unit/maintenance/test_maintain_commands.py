@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,13 +17,13 @@ from headgate.maintenance.plan import (
     EXPIRE,
     TABLES,
     VACUUM,
+    MaintenanceRunOptions,
     PartPlan,
     Plan,
     Report,
     Size,
     TablePlan,
     TableReport,
-    Wanted,
 )
 from headgate.terminal.console import console
 
@@ -40,18 +40,20 @@ class Engine:
     """Notes what would have been run, and what a person had been shown by then."""
 
     table: TablePlan = WORK
-    asked: list[tuple[str | None, Wanted]] = field(default_factory=list)
+    asked: list[tuple[str | None, MaintenanceRunOptions]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     shown: list[tuple[str, ...]] = field(default_factory=list)
 
-    def carry_out(self, dataset: str | None, wanted: Wanted) -> tuple[Plan, Report | None]:
-        self.asked.append((dataset, wanted))
+    def carry_out(
+        self, dataset: str | None, options: MaintenanceRunOptions
+    ) -> tuple[Plan, Report | None]:
+        self.asked.append((dataset, options))
         self.shown.append(tuple(self.said))
         plan = Plan(job="maintain-x", run=len(self.asked), made_at=NOW, tables=(self.table,))
         after = SIZE.model_copy(update={"files": 1})
         done = TableReport(table="lake.silver.x", before=SIZE, after=after, parts_compacted=1)
         report = Report(job="maintain-x", run=plan.run, tables=(done,))
-        return plan, None if wanted.dry_run else report
+        return plan, None if options.dry_run else report
 
 
 @pytest.fixture
@@ -72,29 +74,41 @@ def call(*words: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("line", "wanted"),
+    ("line", "options"),
     [
-        ("compact", Wanted((COMPACT,))),
-        ("compact --table bronze --min-files 2", Wanted((COMPACT,), ("bronze",), min_files=2)),
-        ("expire --yes", Wanted((EXPIRE,))),
+        ("compact", MaintenanceRunOptions(actions=(COMPACT,))),
+        (
+            "compact --table bronze --min-files 2",
+            MaintenanceRunOptions(actions=(COMPACT,), compact_tables=("bronze",), min_files=2),
+        ),
+        ("expire --yes", MaintenanceRunOptions(actions=(EXPIRE,))),
         (
             "expire --older-than 36h --keep 3 --dry-run",
-            Wanted((EXPIRE,), older_than=timedelta(hours=36), keep=3, dry_run=True),
+            MaintenanceRunOptions(
+                actions=(EXPIRE,), older_than=timedelta(hours=36), keep=3, dry_run=True
+            ),
         ),
         (
             "vacuum --older-than 4d --table silver --yes",
-            Wanted((VACUUM,), other_tables=("silver",), orphans_older_than=timedelta(days=4)),
+            MaintenanceRunOptions(
+                actions=(VACUUM,), other_tables=("silver",), orphans_older_than=timedelta(days=4)
+            ),
         ),
-        ("all --yes", Wanted(ACTIONS, TABLES)),
-        ("all --skip vacuum --yes", Wanted((COMPACT, EXPIRE), TABLES)),
+        ("all --yes", MaintenanceRunOptions(actions=ACTIONS, compact_tables=TABLES)),
+        (
+            "all --skip vacuum --yes",
+            MaintenanceRunOptions(actions=(COMPACT, EXPIRE), compact_tables=TABLES),
+        ),
     ],
 )
-def test_the_run_gets_what_was_asked_for(engine: Engine, line: str, wanted: Wanted) -> None:
+def test_the_run_gets_what_was_asked_for(
+    engine: Engine, line: str, options: MaintenanceRunOptions
+) -> None:
     result = call(*line.split(), "--dataset", "x")
     assert result.exit_code == 0, result.output
     planned, *done = engine.asked
-    assert planned == ("x", replace(wanted, dry_run=True))
-    assert done == ([] if wanted.dry_run else [("x", replace(wanted, plan_run=1))])
+    assert planned == ("x", options.model_copy(update={"dry_run": True}))
+    assert done == ([] if options.dry_run else [("x", options.model_copy(update={"plan_run": 1}))])
 
 
 @pytest.mark.parametrize("line", ["compact", "expire --yes", "vacuum --yes", "all --yes"])
@@ -108,14 +122,14 @@ def test_the_plan_is_shown_before_anything_is_done(engine: Engine, line: str) ->
 
 def test_a_dry_run_shows_its_plan_and_ends(engine: Engine) -> None:
     assert "compact: 9 small files in 1 part" in call("all", "--dry-run").stdout
-    assert [wanted.dry_run for _, wanted in engine.asked] == [True]
+    assert [options.dry_run for _, options in engine.asked] == [True]
 
 
 def test_nothing_to_do_is_one_line_and_no_run(engine: Engine) -> None:
     engine.table = TABLE
     result = call("all", "--yes")
     assert result.output.splitlines() == ["✓ nothing to do for maintain-x: --dry-run says why"]
-    assert [wanted.dry_run for _, wanted in engine.asked] == [True]
+    assert [options.dry_run for _, options in engine.asked] == [True]
 
 
 @pytest.mark.parametrize("verb", ["expire", "vacuum", "all"])

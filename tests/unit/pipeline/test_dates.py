@@ -6,20 +6,27 @@ from datetime import date
 
 import pytest
 
-from headgate.core.ledger.model import Range
+from headgate.core.ledger.model import JobSpec
+from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import BackfillRange, parse_range, stored_range
 from headgate.errors import UsageError
+from headgate.pipeline.backfill import dates_of
+from headgate.pipeline.job_kinds import BackfillRunOptions
 from headgate.pipeline.revision import Dates
 
 
-def test_dates_go_through_a_range_and_options_unchanged() -> None:
+def test_dates_go_through_a_range_and_options_unchanged(store: OpsStore) -> None:
     for first, last in ((date(2024, 1, 3), date(2024, 1, 5)), (date(1, 1, 1), date(9999, 12, 31))):
         dates = Dates(first, last)
-        assert Dates.told(Range("table:x", "", {}, {"snapshot": 1, **dates.numbers()})) == dates
-        assert Dates.asked(dates.options()) == dates
+        range_ = BackfillRange("x", "", None, 1, first, last)
+        assert dates_of(parse_range(**stored_range(range_))) == dates
+        options = BackfillRunOptions(dates=dates)
+        run = store.submit(JobSpec(f"backfill-{first}", "backfill", "x", "batch", "r", options))
+        assert BackfillRunOptions.of(run) == options
 
 
 def test_one_day_is_a_range() -> None:
-    assert str(Dates.asked({"from": "2024-01-03", "to": "2024-01-03"})) == "2024-01-03"
+    assert str(Dates.parse("2024-01-03", "2024-01-03")) == "2024-01-03"
 
 
 @pytest.mark.parametrize(
@@ -34,5 +41,5 @@ def test_one_day_is_a_range() -> None:
 )
 def test_what_is_no_range_of_dates_is_refused(first: str, last: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as refused:
-        Dates.asked({"from": first, "to": last})
+        Dates.parse(first, last)
     assert refused.value.fix.startswith("--from")

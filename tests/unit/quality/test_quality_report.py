@@ -21,7 +21,7 @@ from tests.support.quality_evidence import (
 )
 
 from headgate.conditions.parser import parse_condition
-from headgate.core.ledger.model import Range
+from headgate.core.ledger.ranges import TableRange, TopicRange
 from headgate.core.metrics.windows import AggregateVerdict
 from headgate.declarations.types import STRING
 from headgate.quality.compile.resolve import rule_words
@@ -306,15 +306,15 @@ def test_the_first_and_the_last_bar_stand_over_their_words_at_the_edges(count: i
 
 def test_what_was_read_is_told_by_partition_or_table() -> None:
     batches = [
-        Range("kafka:orders", "id", {"0": 10, "1": 0}, {"0": 20, "1": 5}),
-        Range("kafka:orders", "id", {"0": 20, "1": 5}, {"0": 1_030, "1": 5}),
+        TopicRange("orders", "id", {"0": 10, "1": 0}, {"0": 20, "1": 5}),
+        TopicRange("orders", "id", {"0": 20, "1": 5}, {"0": 1_030, "1": 5}),
     ]
     assert range_words(batches) == (
         "orders, partition 0: offsets 10 to 1,030",
         "orders, partition 1: offsets 0 to 5",
     )
-    assert range_words([Range("table:b.t", "id", {}, {"snapshot": 7})]) == ("b.t at snapshot 7",)
-    many = Range("kafka:t", "id", {}, {str(n): 1 for n in range(50)})
+    assert range_words([TableRange("b.t", "id", None, 7)]) == ("b.t at snapshot 7",)
+    many = TopicRange("t", "id", {}, {str(n): 1 for n in range(50)})
     assert range_words([many])[-1] == "and 44 partitions more"
 
 

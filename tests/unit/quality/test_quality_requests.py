@@ -9,12 +9,16 @@ import pytest
 
 from headgate.config.settings import Settings
 from headgate.core.engine.submit import ask_for, full_name, need_broker
-from headgate.core.ledger.model import Intent, LedgerRow, Range, Run
+from headgate.core.ledger.model import Intent, LedgerRow, Run
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange
 from headgate.errors import ConflictError, UsageError
 from headgate.quality.cli.compile import compiled_texts
 from headgate.quality.deploy import deploy, plan_deployment
-from headgate.quality.revision import declared_rules, deployed, fetch
+from headgate.quality.job_kind import QualityRunOptions
+from headgate.quality.revision import declared_rules, fetch
+from headgate.quality.store import RuleStore
+from headgate.reconcile.job_kind import PairRunOptions
 
 FILE = "rules/one.yml"
 RULES = """
@@ -54,14 +58,14 @@ def test_a_quality_job_is_named_with_its_table(settings: Settings) -> None:
 
 def test_an_unknown_table_is_told_with_those_there_are(settings: Settings, store: OpsStore) -> None:
     with pytest.raises(UsageError, match="no rule set has a table `onee`"):
-        ask_for(settings, store, "quality-onee", "batch", {})
+        ask_for(settings, store, "quality-onee", "batch")
 
 
 def test_the_evaluation_of_a_snapshot_is_no_stream(settings: Settings, store: OpsStore) -> None:
     with pytest.raises(UsageError, match="quality-stored is no stream") as refused:
-        ask_for(settings, store, "quality-stored", "streaming", {})
+        ask_for(settings, store, "quality-stored", "streaming")
     assert refused.value.fix == "headgate job run quality-stored"
-    assert ask_for(settings, store, "quality-stored", "batch", {}).subject == "stored"
+    assert ask_for(settings, store, "quality-stored", "batch").subject == "stored"
 
 
 PAIR = """
@@ -84,8 +88,8 @@ def test_a_table_has_one_job_which_is_named_where_the_other_is_asked_for(
 ) -> None:
     (settings.root / "rules" / "pair.yml").write_text(PAIR)
     for refuse in (
-        lambda: ask_for(settings, store, asked, "batch", {}),
-        lambda: ask_for(settings, store, asked, "streaming", {}),
+        lambda: ask_for(settings, store, asked, "batch"),
+        lambda: ask_for(settings, store, asked, "streaming"),
         lambda: need_broker(settings, asked),
     ):
         with pytest.raises(UsageError, match=f"there is no job {asked}") as refused:
@@ -98,8 +102,8 @@ def test_a_pair_is_reconciled_without_a_section_in_both_modes(
     settings: Settings, store: OpsStore, mode: str
 ) -> None:
     (settings.root / "rules" / "pair.yml").write_text(PAIR)
-    run = ask_for(settings, store, "reconcile-pair", mode, {})
-    assert (run.mode, run.options["topic_onprem"], run.options["topic_cloud"]) == (mode, "a", "b")
+    run = ask_for(settings, store, "reconcile-pair", mode)
+    assert (run.mode, PairRunOptions.of(run).topics) == (mode, {"onprem": "a", "cloud": "b"})
     limits = fetch(store, run.revision).limits
     assert limits is not None
     assert (limits.window, limits.grace) == (timedelta(seconds=10), timedelta(seconds=5))
@@ -110,20 +114,20 @@ def test_results_of_one_source_are_not_added_to_by_a_pair(
 ) -> None:
     file = settings.root / "rules" / "pair.yml"
     file.write_text(RULES.replace("name: one", "name: pair", 1).replace("stored", "other") % 0)
-    run = ask_for(settings, store, "quality-pair", "batch", {})
+    run = ask_for(settings, store, "quality-pair", "batch")
     settle(store, run)
     file.write_text(PAIR)
     with pytest.raises(UsageError, match="results_pair holds the results of quality-pair") as no:
-        ask_for(settings, store, "reconcile-pair", "batch", {})
+        ask_for(settings, store, "reconcile-pair", "batch")
     assert "name: pair_reconcile" in no.value.fix
     file.write_text(PAIR.replace("name: pair\n", "name: pair_reconcile\n"))
-    assert ask_for(settings, store, "reconcile-pair_reconcile", "batch", {}).state.value
+    assert ask_for(settings, store, "reconcile-pair_reconcile", "batch").state.value
 
 
 def settle(store: OpsStore, run: Run) -> None:
     """One batch of the run in the ledger."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    range_ = Range("topic:a", "id", {"0": 0}, {"0": 1})
+    range_ = TopicRange("a", "id", {"0": 0}, {"0": 1})
     intent = store.begin(Intent(None, run.job, run.number, range_, (run.revision,), at, 0))
     row = LedgerRow(
         None, run.job, run.number, range_, intent.revisions, at, 0, 1, 1, 0, {"accepted": 1}, {}, at
@@ -134,18 +138,18 @@ def settle(store: OpsStore, run: Run) -> None:
 def test_a_started_job_reads_its_topic_under_the_declared_rules(
     settings: Settings, store: OpsStore
 ) -> None:
-    run = ask_for(settings, store, "quality-one", "streaming", {})
-    assert run.options["topic"] == "some.topic"
-    assert run.options["dlq_topic"] == "some.topic.dlq"
-    assert deployed(store, "one") == run.revision
+    run = ask_for(settings, store, "quality-one", "streaming")
+    assert QualityRunOptions.of(run).topic == "some.topic"
+    assert QualityRunOptions.of(run).dlq_topic == "some.topic.dlq"
+    assert store.part(RuleStore).deployed_revision("one") == run.revision
     assert [rule.name for rule in fetch(store, run.revision).rules] == ["negative"]
-    assert ask_for(settings, store, "quality-one", "streaming", {}) == run
+    assert ask_for(settings, store, "quality-one", "streaming") == run
 
 
 def test_a_revision_has_one_name_in_the_file_the_store_and_the_batch(
     settings: Settings, store: OpsStore
 ) -> None:
-    run = ask_for(settings, store, "quality-one", "streaming", {})
+    run = ask_for(settings, store, "quality-one", "streaming")
     planned = plan_deployment(settings, store, "one")
     kept = fetch(store, run.revision)
     (text,) = [t for t in compiled_texts(settings, settings.root / FILE) if t.table == "one"]
@@ -163,16 +167,16 @@ def test_another_table_of_the_file_changes_no_revision(settings: Settings) -> No
 
 
 def test_a_changed_rule_is_deployed_not_started_again(settings: Settings, store: OpsStore) -> None:
-    run = ask_for(settings, store, "quality-one", "streaming", {})
+    run = ask_for(settings, store, "quality-one", "streaming")
     declare(settings.root, 5)
     with pytest.raises(ConflictError, match="under another revision") as error:
-        ask_for(settings, store, "quality-one", "streaming", {})
+        ask_for(settings, store, "quality-one", "streaming")
     assert "headgate rules deploy one" in error.value.fix
     planned = plan_deployment(settings, store, "one")
     assert (planned.before, planned.changes) == (run.revision, ("changed rule negative",))
-    store.mark("rules-running:quality-one", planned.revision)
+    store.part(RuleStore).write_running_revision("quality-one", planned.revision)
     assert deploy(settings, store, planned)
-    assert ask_for(settings, store, "quality-one", "streaming", {}) == run
+    assert ask_for(settings, store, "quality-one", "streaming") == run
     assert not plan_deployment(settings, store, "one").is_new
 
 
@@ -182,4 +186,4 @@ def test_a_plan_is_void_once_the_rules_have_moved_on(settings: Settings, store: 
     declare(settings.root, 7)
     with pytest.raises(ConflictError, match="changed just now"):
         deploy(settings, store, planned)
-    assert deployed(store, "one") is None
+    assert store.part(RuleStore).deployed_revision("one") is None

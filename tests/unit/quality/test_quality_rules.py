@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from headgate.core.ledger.model import LedgerRow, Range, Run, RunState
+from headgate.core.ledger.model import LedgerRow, Run, RunState
+from headgate.core.ledger.ranges import TopicRange
 from headgate.errors import ConflictError
 from headgate.quality.deploy import changes, refuse_other_source
 from headgate.quality.job.snapshot import new_dead_letters
@@ -105,7 +106,7 @@ def test_keys_are_kept_so_long_that_a_row_a_horizon_late_meets_them() -> None:
 
 
 def test_a_stop_is_told_by_the_run_that_ended_with_it_and_by_nothing_else() -> None:
-    range_ = Range("kafka:t", "id", {"0": 0}, {"0": 1})
+    range_ = TopicRange("t", "id", {"0": 0}, {"0": 1})
     row = LedgerRow(1, "quality-x", 3, range_, ("r",), NOON, 0, 1, 1, 0, {}, {}, NOON)
 
     def ended(number: int, code: str | None, at: datetime | None = None) -> Run:

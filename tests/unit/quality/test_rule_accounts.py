@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from headgate.core.accounting.evidence import Commit, TableEvidence, TopicEvidence, Verdict
-from headgate.core.ledger.model import Intent, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerRow
+from headgate.core.ledger.ranges import Range, TableRange, TopicRange
 from headgate.quality.accounting import RuleEvidence, account
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
@@ -29,7 +30,7 @@ def table(rows: int, *commits: Commit) -> TableEvidence:
 
 TOPIC = RuleEvidence(
     table="x",
-    ledger=(batch(Range("kafka:t", "id", {"0": 0}, {"0": 10}), **OUTCOMES),),
+    ledger=(batch(TopicRange("t", "id", {"0": 0}, {"0": 10}), **OUTCOMES),),
     open_batches=0,
     streaming=False,
     settled=frozenset({1}),
@@ -84,7 +85,7 @@ def test_commits_of_batches_without_a_ledger_row_must_be_those_of_a_known_intent
 
 
 def test_offsets_that_were_judged_twice_are_found() -> None:
-    again = batch(Range("kafka:t", "id", {"0": 5}, {"0": 10}), accepted=5)
+    again = batch(TopicRange("t", "id", {"0": 5}, {"0": 10}), accepted=5)
     twice = replace(TOPIC, ledger=(*TOPIC.ledger, again), results=table(13), rows_counted=13)
     assert failing(twice) == {"offsets"}
 
@@ -95,7 +96,7 @@ def test_what_waits_on_the_topic_is_told_and_no_failure() -> None:
     assert told.detail == "2 records are not judged yet"
 
 
-TABLE = Range("table:silver.a", "i", {}, {"snapshot": 3})
+TABLE = TableRange("silver.a", "i", None, 3)
 
 
 def test_of_evaluations_of_a_snapshot_only_the_last_counts() -> None:

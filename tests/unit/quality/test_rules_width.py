@@ -13,11 +13,11 @@ from headgate.core.ledger.model import (
     Intent,
     Judged,
     LedgerRow,
-    Range,
     RunState,
     TouchedWindow,
 )
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange
 from headgate.core.ledger.windows import JudgedRows
 from headgate.errors import ConflictError
 from headgate.quality.deploy import plan_deployment
@@ -44,14 +44,14 @@ def declare(root: Path, window: str, source: str = "topic") -> Settings:
 
 
 def count_a_window(store: OpsStore) -> None:
-    range_ = Range("kafka:some.source", "t1", {"0": 0}, {"0": 1})
+    range_ = TopicRange("some.source", "t1", {"0": 0}, {"0": 1})
     intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOON, 0))
     row = LedgerRow(None, JOB, 1, range_, ("r1",), NOON, 0, 1, 1, 0, {"accepted": 1}, {}, NOON)
     store.settle(intent, row, (JudgedRows(Judged((), (TouchedWindow(NOON, NOON),))),))
 
 
 def run_once(settings: Settings, store: OpsStore) -> None:
-    run = ask_for(settings, store, JOB, "batch", {})
+    run = ask_for(settings, store, JOB, "batch")
     store.claim(run.job, run.number, "this test")
     count_a_window(store)
     store.move(run.job, run.number, RunState.FINISHED)
@@ -67,18 +67,18 @@ def test_another_width_is_refused_in_words_once_windows_are_counted(
         plan_deployment(settings, store, "one")
     assert "another name" in refused.value.fix
     with pytest.raises(ConflictError, match="cannot go on with 0:01:00"):
-        ask_for(settings, store, JOB, "streaming", {})
+        ask_for(settings, store, JOB, "streaming")
     declare(tmp_path, "10 SECONDS")
-    assert ask_for(settings, store, JOB, "streaming", {}).number == 2
+    assert ask_for(settings, store, JOB, "streaming").number == 2
 
 
 def test_before_the_first_window_any_width_will_do(store: OpsStore, tmp_path: Path) -> None:
     settings = declare(tmp_path, "10 SECONDS")
-    run = ask_for(settings, store, JOB, "batch", {})
+    run = ask_for(settings, store, JOB, "batch")
     store.move(run.job, run.number, RunState.CANCELED)
     declare(tmp_path, "1 MINUTE")
     assert plan_deployment(settings, store, "one").is_new
-    assert ask_for(settings, store, JOB, "batch", {}).number == 2
+    assert ask_for(settings, store, JOB, "batch").number == 2
 
 
 def test_evaluations_of_snapshots_may_change_their_width(store: OpsStore, tmp_path: Path) -> None:

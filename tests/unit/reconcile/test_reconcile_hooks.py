@@ -14,7 +14,8 @@ from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import UnavailableError
 from headgate.quality.deploy import plan_deployment
-from headgate.quality.revision import Revisions, declared_rules, deployed_mark, keep
+from headgate.quality.revision import Revisions, declared_rules, keep
+from headgate.quality.store import RuleStore
 from headgate.reconcile.job.publishers import FIRST_PAUSE, LONGEST_PAUSE, Declared, Telling
 from headgate.reconcile.job.target import ReconcileTarget
 
@@ -46,7 +47,7 @@ def declare(root: Path, section: str) -> None:
 
 @pytest.fixture
 def context(settings: Settings, store: OpsStore) -> RunContext:
-    asked = ask_for(settings, store, "reconcile-pair", "streaming", {})
+    asked = ask_for(settings, store, "reconcile-pair", "streaming")
     run = store.claim(asked.job, asked.number, "this test")
     return RunContext(run, settings, cast("Any", None), store, lambda: None)
 
@@ -123,7 +124,7 @@ def test_what_is_declared_beside_the_rules_is_taken_over_as_it_is_deployed(
     assert not declared().keep_matches
     wanted = keep(context.store, declared_rules(settings, "pair"))
     assert plan_deployment(settings, context.store, "pair").revision == wanted
-    context.store.mark(deployed_mark("pair"), wanted)
+    context.store.part(RuleStore).write_deployed_revision("pair", wanted)
     now = declared()
     assert (now.audit.topic, now.keep_matches, now.status_topic) == ("other", True, "s")
     assert now.slo.within_grace == 0.5

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from headgate.core.ledger.model import Range
+from headgate.core.ledger.ranges import PairRange, TopicRange, side_offsets
 from headgate.reconcile.job.states import inside
 
 
-def range_of(start: dict[str, int], end: dict[str, int]) -> Range:
-    return Range("pair:topic1,topic2", "id", start, end)
+def range_of(start: dict[str, int], end: dict[str, int]) -> PairRange:
+    return PairRange(
+        {
+            side: TopicRange(topic, "id", side_offsets(start, side), side_offsets(end, side))
+            for side, topic in (("onprem", "topic1"), ("cloud", "topic2"))
+        }
+    )
 
 
 def test_a_place_is_between_start_and_end_of_its_partition() -> None:

@@ -34,6 +34,7 @@ def repair(job: str, yes: bool) -> None:
       headgate job repair bronze-orders --yes
     """
     from headgate.cli.job.run import finish
+    from headgate.core.engine.run_options import TopicRequest, TopicRunForm
     from headgate.core.engine.submit import ask_for, split_job
     from headgate.errors import UsageError
 
@@ -43,7 +44,8 @@ def repair(job: str, yes: bool) -> None:
         if not kind.follows_topics:
             raise UsageError(f"{kind.name} has no checkpoint", fix="headgate job run silver --full")
         confirm(f"Set the checkpoint of {kind.name}-{subject} aside?", yes=yes, otherwise=NEEDS_YES)
-        finish(settings, store, ask_for(settings, store, job, "batch", {"form": "repair"}))
+        request = TopicRequest(form=TopicRunForm.REPAIR)
+        finish(settings, store, ask_for(settings, store, job, "batch", request))
 
 
 @click.command("accept-gap")
@@ -62,6 +64,7 @@ def accept_gap(job: str, yes: bool, dry_run: bool) -> None:
     """
     from headgate.cli.job.run import finish
     from headgate.core.engine.lag import measure
+    from headgate.core.engine.run_options import TopicRequest, TopicRunForm
     from headgate.core.engine.submit import ask_for, split_job
     from headgate.core.kafka.offsets import ExpiredError
     from headgate.errors import UsageError
@@ -80,8 +83,8 @@ def accept_gap(job: str, yes: bool, dry_run: bool) -> None:
         if dry_run:
             return
         confirm(f"Go on without these records of {lag.topic}?", yes=yes, otherwise=NEEDS_YES)
-        options = {"form": "accept-gap", "by": _who()}
-        finish(settings, store, ask_for(settings, store, job, "batch", options))
+        request = TopicRequest(form=TopicRunForm.ACCEPT_GAP, accepted_by=_who())
+        finish(settings, store, ask_for(settings, store, job, "batch", request))
     console.say(f"headgate job start {job} (or job run {job}) goes on behind them")
 
 

@@ -13,7 +13,7 @@ from headgate.terminal.runs import EngineWatch, carried_out, report, sentence
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
-    from headgate.core.ledger.model import Run
+    from headgate.core.ledger.model import Run, RunOptions
     from headgate.core.ledger.ops_store import OpsStore
 
 
@@ -39,7 +39,7 @@ def run_job(job: str, full: bool, first: str | None, last: str | None, fail_on: 
     """
     from headgate.core.engine.job_kind import KINDS
     from headgate.core.engine.lease import active_engine
-    from headgate.core.engine.submit import ask_for, job_name, need_broker
+    from headgate.core.engine.submit import AS_DECLARED, ask_for, job_name, need_broker
     from headgate.terminal.project import active_dataset
 
     settings, store = open_store()
@@ -47,13 +47,13 @@ def run_job(job: str, full: bool, first: str | None, last: str | None, fail_on: 
         job = job_name(job, active_dataset(settings))
     _check_gate(job, fail_on)
     with store:
-        options = {"form": "full"} if full else {}
+        request = _request_rebuild(settings, job) if full else AS_DECLARED
         if first or last:
-            job, options = _backfill(settings, job, first, last, full=full)
+            job, request = _request_backfill(settings, job, first, last, full=full)
         if active_engine(store) is None:
             need_broker(settings, job)
-        asked = ask_for(settings, store, job, "batch", options)
-        finish(settings, store, asked, fail_on=fail_on)
+        run = ask_for(settings, store, job, "batch", request)
+        finish(settings, store, run, fail_on=fail_on)
 
 
 def _check_gate(job: str, fail_on: str | None) -> None:
@@ -69,18 +69,28 @@ def _check_gate(job: str, fail_on: str | None) -> None:
         )
 
 
-def _backfill(
+def _request_rebuild(settings: Settings, job: str) -> RunOptions:
+    """The request to rebuild a whole table; silver alone can, and any other job runs as it is declared."""
+    from headgate.core.engine.submit import AS_DECLARED, split_job
+    from headgate.pipeline.job_kinds import SILVER, SilverRunForm, SilverRunOptions
+
+    kind, _ = split_job(settings, job)
+    return SilverRunOptions(form=SilverRunForm.FULL) if kind is SILVER else AS_DECLARED
+
+
+def _request_backfill(
     settings: Settings, job: str, first: str | None, last: str | None, *, full: bool
-) -> tuple[str, dict[str, str]]:
-    """The job that makes some dates of silver anew, and its options."""
+) -> tuple[str, RunOptions]:
+    """The job that makes some dates of silver anew, and the request for them."""
     from headgate.core.engine.submit import job_name, split_job
     from headgate.errors import UsageError
+    from headgate.pipeline.job_kinds import BackfillRunOptions
     from headgate.pipeline.revision import Dates
 
     kind, dataset = split_job(settings, job)
     if kind.name not in ("silver", "backfill") or full:
         raise UsageError("--from and --to are for silver, and not with --full")
-    return job_name("backfill", dataset), Dates.asked({"from": first, "to": last}).options()
+    return job_name("backfill", dataset), BackfillRunOptions(dates=Dates.parse(first, last))
 
 
 def finish(settings: Settings, store: OpsStore, asked: Run, *, fail_on: str | None = None) -> Run:
@@ -124,7 +134,7 @@ def started(settings: Settings, store: OpsStore, jobs: tuple[str, ...]) -> list[
     need_engine(store)
     runs: list[Run] = []
     for job in jobs or _wanted(settings):
-        run = ask_for(settings, store, job, "streaming", {})
+        run = ask_for(settings, store, job, "streaming")
         console.done(f"{run.job} run {run.number} is {run.state}: headgate job show {run.job}")
         runs.append(run)
     return runs

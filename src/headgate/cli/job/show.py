@@ -97,8 +97,8 @@ def show(job: str) -> None:
       headgate job show reconcile-orders
       headgate job show router-raw-event-headers
     """
+    from headgate.core.engine.job_kind import find_trigger
     from headgate.core.engine.job_status import view
-    from headgate.core.engine.run import trigger_of
     from headgate.core.engine.submit import job_name, split_job
     from headgate.core.ledger.ops_store import utc_now
     from headgate.errors import UsageError
@@ -113,8 +113,8 @@ def show(job: str) -> None:
                 f"{name} has not run yet", fix=f"headgate job run {job}, or job start {job}"
             )
         rows = store.newest_batches(name, BATCHES)
-        trigger = trigger_of(run, settings)
-        seen = view(kind, run, rows, store.last_restart(name), trigger, utc_now())
+        trigger = find_trigger(run) or settings.trigger_seconds
+        seen = view(kind, run, rows, trigger, utc_now())
         shown = _shown(settings, store, seen, kind, run)
         console.data(shown, text=_text(shown, trigger, _engine(store)))
 

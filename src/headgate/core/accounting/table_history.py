@@ -13,6 +13,7 @@ from datetime import datetime
 from headgate.core.accounting.evidence import MARKER, Commit, Line, TableEvidence, Verdict, line
 from headgate.core.lake.commits import FENCE, PREFIX
 from headgate.core.ledger.model import Intent, LedgerRow
+from headgate.core.ledger.ranges import is_rebuild
 
 MAX_LISTED = 5
 ExpectedRows = Callable[[LedgerRow], int]
@@ -83,8 +84,8 @@ def misfits(
         row = next((by_id[id_] for id_ in commit.ids if id_ in by_id), None)
         if row is None:
             continue
-        is_rebuild = rebuilds and row.range.starts_anew
-        found = commit.added if is_rebuild else commit.gained
+        rebuilt = rebuilds and is_rebuild(row.range)
+        found = commit.added if rebuilt else commit.gained
         if found != (expected := expected_rows(row)):
             batch = f"run {row.run} batch {row.batch_id} of {row.job}"
             sentences.append(f"snapshot {commit.id} brought {found:,} rows, {batch} {expected:,}")

@@ -1,6 +1,7 @@
 """The engine: the process that carries out jobs, and the protocol that every batch goes through.
 
-Asking: `job_kind` describes the kinds of jobs, `submit` writes a wanted run into the ops store.
+Asking: `job_kind` describes the kinds of jobs, `run_options` what runs that read Kafka are asked for, `submit`
+writes a wanted run into the ops store.
 Hosting: `lease` makes one engine the active one, `session` starts Spark by `spark_options`, `host` puts
 lease, session, telemetry and `controller` together; the controller starts a thread for each run, which is
 given a context of `run`.

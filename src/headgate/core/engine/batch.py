@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from headgate.core.lake.commits import AlreadyPublishedError
 from headgate.core.lake.table import Reached
-from headgate.core.ledger.model import Intent, LedgerExtra, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerExtra, LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import OffsetRange, Range, is_rebuild
 from headgate.core.sql.fragments import DEAD_LETTERS
 from headgate.errors import BatchRefusedError, OperationError
 
@@ -227,7 +228,7 @@ def later_than(last: datetime | None, now: datetime) -> datetime:
 
 def refuse_unless_held(intent: Intent, reached: Reached | None) -> None:
     """A batch that the ledger calls settled must stand in the table."""
-    if intent.range.is_table:
+    if not isinstance(intent.range, OffsetRange):
         return
     end: Mapping[str, int] = {}
     if reached is not None and reached.source_id == intent.range.source_id:
@@ -256,14 +257,14 @@ def refuse_unless_next(intent: Intent, reached: Reached | None) -> None:
 
 def span(range_: Range) -> int:
     """Offsets between start and end; a table's range counts as one step when its end is new."""
-    if range_.is_table:
-        return int(range_.starts_anew or range_.start != range_.end)
+    if not isinstance(range_, OffsetRange):
+        return int(is_rebuild(range_) or range_.start != range_.end)
     return sum(end - range_.start.get(key, 0) for key, end in range_.end.items())
 
 
 def ledger_row(intent: Intent, result: Result) -> LedgerRow:
     """The ledger's row for a batch that was carried out."""
-    width = result.read if intent.range.is_table else span(intent.range)
+    width = span(intent.range) if isinstance(intent.range, OffsetRange) else result.read
     return LedgerRow(
         id=None,
         job=intent.job,

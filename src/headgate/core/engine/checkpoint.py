@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from headgate.core.kafka.offsets import ALONE, Followed, key_of, refuse_expired, refuse_shorter
+from headgate.core.kafka.offsets import Followed, refuse_expired, refuse_shorter
 from headgate.core.lake.spark import Files
 from headgate.core.lake.table import Reached
 from headgate.core.ledger.model import Intent
+from headgate.core.ledger.ranges import ALONE, side_key
 from headgate.errors import BatchRefusedError
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Checkpoint:
         """The offsets in these lines, each of which holds those of one topic."""
         told = [self._json(name, line) for line in lines if line != SILENT]
         return {
-            key_of(side, partition): offset
+            side_key(side, partition): offset
             for side, topic in self._topics.items()
             for partition, offset in self._of_topic(name, topic, told).items()
         }

@@ -297,7 +297,7 @@ class Controller:
             pause = min(2.0**tries, LONGEST_WAIT)
         if not due:
             return False
-        self._store.restarted(run.job, run.number, failure.one_line)
+        self._store.count_restart(run.job, run.number, failure.one_line)
         self._store.trouble(run.job, run.number, failure.code, failure.one_line)
         return not stop.wait(pause)
 

@@ -8,10 +8,12 @@ knows a kind by name. Loading a descriptor loads no PySpark: what needs it is na
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from headgate.app import JOB_KINDS, load
+from headgate.core.engine.run_options import KafkaRunOptions
+from headgate.core.ledger.model import RunOptions
 
 if TYPE_CHECKING:
     from headgate.config.settings import Settings
@@ -27,7 +29,7 @@ class DeclaredRun:
     """What a new run keeps of the declaration: its revision, and options that say what it reads."""
 
     revision: str
-    options: Mapping[str, str]
+    options: RunOptions = field(default_factory=RunOptions)
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class JobKind:
     run: str
     # The run of a subject in a mode, as it is declared now; keeps its revision in the store.
     declare_run: Callable[[Settings, OpsStore, str, str], DeclaredRun]
+    # The model of the options of its runs: what is declared and what a person asks for.
+    options: type[RunOptions] = RunOptions
     # The subject of a job that is named by its kind alone; None where that is refused.
     default_subject: Callable[[Settings], str] | None = None
     # A job of this kind in words, for the message that its subject is missing.
@@ -152,3 +156,15 @@ def _runner(name: str) -> Job:
 KINDS: Mapping[str, JobKind] = _LazyMapping(_kind)
 # What carries out the runs of each kind; loading one loads PySpark.
 JOBS: Mapping[str, Job] = _LazyMapping(_runner)
+
+
+def find_kafka_options(run: Run) -> KafkaRunOptions | None:
+    """The options of a run that reads Kafka; None for a run of another kind."""
+    model = KINDS[run.kind].options if run.kind in KINDS else RunOptions
+    return model.of(run) if issubclass(model, KafkaRunOptions) else None
+
+
+def find_trigger(run: Run) -> float | None:
+    """The trigger of a stream that reads Kafka, in seconds; None for any other run."""
+    options = find_kafka_options(run)
+    return options.trigger_seconds if options else None

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from headgate.core.engine.job_kind import JobKind
-from headgate.core.ledger.model import LedgerRow, Mark, Range, Run, RunState
+from headgate.core.ledger.model import LedgerRow, Run, RunState
+from headgate.core.ledger.ranges import Range
 
 LAST = 10
 WINDOW = timedelta(minutes=1)
@@ -77,7 +78,6 @@ def view(
     kind: JobKind,
     run: Run,
     rows: Sequence[LedgerRow],
-    restart: Mark | None,
     trigger_seconds: float,
     now: datetime,
 ) -> JobView:
@@ -92,7 +92,7 @@ def view(
         batches=run.progress.batches,
         records=run.progress.records,
         restarts=run.restarts,
-        last_restart=_restart_words(run, restart),
+        last_restart=_restart_words(run),
         trouble=_trouble(run),
         pace=pace(kind, run, rows, trigger_seconds, now),
         last=tuple(batch(row) for row in rows[-LAST:]),
@@ -157,10 +157,11 @@ def _offsets(range_: Range) -> str:
     return " ".join(told[:FEW]) + more
 
 
-def _restart_words(run: Run, restart: Mark | None) -> str:
-    if not run.restarts or restart is None:
+def _restart_words(run: Run) -> str:
+    if run.restarted_at is None:
         return ""
-    return f"{restart.at:%Y-%m-%d %H:%M:%S} UTC: {restart.value.split(' | ')[0]}"
+    reason = (run.restart_reason or "").split(" | ")[0]
+    return f"{run.restarted_at:%Y-%m-%d %H:%M:%S} UTC: {reason}"
 
 
 def _trouble(run: Run) -> str:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from headgate.core.engine.run import TOPIC, TOPIC_OF
-from headgate.core.ledger.model import ACTIVE, Range
+from headgate.core.engine.job_kind import find_kafka_options
+from headgate.core.ledger.model import ACTIVE
+from headgate.core.ledger.ranges import TopicRange, topic_ranges
 from headgate.core.sql.fragments import DEAD_LETTERS_TABLE, job_name
 from headgate.errors import DifferenceError, HeadgateError, UnavailableError
 
@@ -94,7 +95,7 @@ class LagReport:
 def measured(
     job: str,
     topic: TopicState,
-    settled: Range | None,
+    settled: TopicRange | None,
     oldest: Mapping[int, datetime],
     now: datetime,
 ) -> Lag:
@@ -114,7 +115,7 @@ def of_sides(job: str, found: Mapping[str, Lag]) -> Lag:
     return Lag(job, ",".join(lag.topic for lag in found.values()), tuple(rows))
 
 
-def committed(topic: TopicState, settled: Range | None) -> dict[int, int]:
+def committed(topic: TopicState, settled: TopicRange | None) -> dict[int, int]:
     """Where the next batch starts in each partition; a topic made again is read from its first."""
     if settled is None or settled.source_id != topic.topic_id:
         return dict(topic.begin)
@@ -133,7 +134,6 @@ def _partition(
 
 def measure(settings: Settings, store: OpsStore, kind: JobKind, subject: str) -> Lag:
     """How far the job is behind its topics."""
-    from headgate.core.kafka.offsets import topic_ranges
     from headgate.core.kafka.topics import Topics
 
     job, bootstrap = job_name(kind.name, subject), settings.bootstrap_servers
@@ -142,7 +142,7 @@ def measure(settings: Settings, store: OpsStore, kind: JobKind, subject: str) ->
     topics = Topics(bootstrap, timeout=settings.http_timeout)
     topics.need()
     settled = store.settled_range(job)
-    ranges = topic_ranges(settled) if settled is not None else {}
+    ranges = topic_ranges(settled)
     found = {
         side: _of_topic(bootstrap, job, topics.found(name), ranges.get(side))
         for side, name in _topics_of(settings, store, kind, subject).items()
@@ -150,7 +150,7 @@ def measure(settings: Settings, store: OpsStore, kind: JobKind, subject: str) ->
     return of_sides(job, found)
 
 
-def _of_topic(bootstrap: str, job: str, topic: TopicState, settled: Range | None) -> Lag:
+def _of_topic(bootstrap: str, job: str, topic: TopicState, settled: TopicRange | None) -> Lag:
     from headgate.core.kafka.reader import Stretch, oldest_records
     from headgate.core.ledger.ops_store import utc_now
 
@@ -167,11 +167,10 @@ def _topics_of(
     Those of a run under way win: another one may be declared here than where it was asked for.
     """
     run = store.latest(job_name(kind.name, subject))
-    kept = run.options if run and run.state in ACTIVE else dict[str, str]()
-    if kept.get(TOPIC):
-        return {"": kept[TOPIC]}
-    declared = kind.topics(settings, subject) if kind.topics else dict[str, str]()
-    return {side: kept.get(TOPIC_OF.format(side=side), topic) for side, topic in declared.items()}
+    options = find_kafka_options(run) if run and run.state in ACTIVE else None
+    if options and options.topics:
+        return options.topics
+    return kind.topics(settings, subject) if kind.topics else dict[str, str]()
 
 
 def report(settings: Settings, store: OpsStore, kind: JobKind, subject: str) -> LagReport:

@@ -36,7 +36,6 @@ from headgate.errors import ConflictError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-REPAIR = "repair"
 Account = Callable[[Intent], Result | None]
 GiveUp = Callable[[Intent], None]
 RecoveredRow = tuple[LedgerRow, Sequence[LedgerExtra]]

@@ -1,7 +1,6 @@
-"""One run of a job: the options it was asked with, what it is given, and what it reports.
+"""One run of a job: what it is given, and what it reports.
 
-Topics and pace are kept with the run, because another engine with another environment may go on with
-it. A run is given session, store and settings; it reports progress from its ledger rows, and
+A run is given session, store and settings; it reports progress from its ledger rows, and
 copies settled offsets to a consumer group, whose failure never fails a batch.
 """
 
@@ -10,85 +9,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.config.settings import Settings
 from headgate.core.engine.batch import BatchProtocol, Faults, TopicTarget
-from headgate.core.kafka.offsets import Followed, GroupOffsets, group_of, topic_ranges
-from headgate.core.ledger.model import TOPIC_SOURCE, LedgerRow, Progress, Range, Run
+from headgate.core.kafka.offsets import Followed, GroupOffsets, group_of
+from headgate.core.ledger.model import LedgerRow, Progress, Run
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TopicRange, topic_ranges
 from headgate.errors import HeadgateError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-TOPIC, DLQ_TOPIC = "topic", "dlq_topic"
-TRIGGER, MOST = "trigger_seconds", "max_offsets_per_batch"
-KEPT = frozenset({TOPIC, DLQ_TOPIC, TRIGGER, MOST})
-# Of a pair each side has its topic.
-TOPIC_OF = "topic_{side}"
-
-
-class TopicNames(Protocol):
-    """A revision that names a topic and the topic of its dead letters."""
-
-    def topic_names(self, settings: Settings) -> tuple[str, str]: ...
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The topics of a run, and how its batches are cut."""
-
-    topic: str
-    dlq_topic: str
-    trigger_seconds: float
-    max_offsets: int
-
-    @classmethod
-    def declared(cls, revision: TopicNames, settings: Settings) -> Reading:
-        """As the settings say here and now."""
-        topics = revision.topic_names(settings)
-        return cls(*topics, settings.trigger_seconds, settings.max_offsets_per_batch)
-
-    @classmethod
-    def of(cls, run: Run, revision: TopicNames, settings: Settings) -> Reading:
-        """As it was asked for; runs of before that was kept go by the settings."""
-        kept = run.options
-        if not kept.keys() >= {TOPIC, DLQ_TOPIC, MOST}:
-            return cls.declared(revision, settings)
-        trigger = trigger_of(run, settings)
-        return cls(kept[TOPIC], kept[DLQ_TOPIC], trigger, int(kept[MOST]))
-
-    def options(self, mode: str) -> dict[str, str]:
-        """As the run keeps them; only a stream has a trigger."""
-        trigger = {TRIGGER: f"{self.trigger_seconds:g}"} if mode == "streaming" else {}
-        topics = {TOPIC: self.topic, DLQ_TOPIC: self.dlq_topic}
-        return {**topics, **trigger, MOST: str(self.max_offsets)}
-
-
-def pair_options(topics: Mapping[str, str], settings: Settings, mode: str) -> dict[str, str]:
-    """The topics of both sides and the pace, as a run keeps them."""
-    named = {TOPIC_OF.format(side=side): topic for side, topic in topics.items()}
-    trigger = {TRIGGER: f"{settings.trigger_seconds:g}"} if mode == "streaming" else {}
-    return {**named, **trigger, MOST: str(settings.max_offsets_per_batch)}
-
-
-def trigger_of(run: Run, settings: Settings) -> float:
-    return float(run.options.get(TRIGGER, settings.trigger_seconds))
-
-
-def comparable(asked: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
-    """The options asked for, without what a run of before did not keep."""
-    return {name: value for name, value in asked.items() if name not in KEPT or name in kept}
-
-
-def differing(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
-    """What would be read otherwise, in words; empty when nothing would."""
-    names = (n for n in sorted(KEPT & asked.keys() & kept.keys()) if asked[n] != kept[n])
-    return ", ".join(f"{name.upper()} {kept[name]}, asked is {asked[name]}" for name in names)
 
 
 @dataclass(frozen=True)
@@ -201,35 +135,26 @@ class GroupOffsetsOf:
             for own in topic_ranges(range_).values():
                 self._of(own).write(own.end)
         except HeadgateError as error:
-            self._note(error.one_line)
+            self._note_failure(error.one_line)
         except Exception as error:  # others read these offsets, we do not
-            self._note(str(error) or repr(error))
+            self._note_failure(str(error) or repr(error))
         else:
-            self._note("")
+            self._failing = False
 
     def close(self) -> None:
         while self._groups:
             self._groups.popitem()[1].close()
 
-    def _of(self, range_: Range) -> GroupOffsets:
-        topic = range_.source.removeprefix(TOPIC_SOURCE)
+    def _of(self, range_: TopicRange) -> GroupOffsets:
+        topic = range_.topic
         if topic not in self._groups:
             group = group_of(self._target.job)
             self._groups[topic] = GroupOffsets(self._target.bootstrap, group, topic)
         return self._groups[topic]
 
-    def _note(self, words: str) -> None:
-        """Say it once, and keep it for whoever looks at the job."""
-        if words:
-            self._not_before = self._clock() + PAUSE_SECONDS
-        if bool(words) == self._failing:
-            return
-        self._failing = bool(words)
-        self._context.store.mark(group_mark(self._target.job), words)
-        if words:
-            logging.getLogger("headgate").warning("%s: %s", self._target.job, words)
-
-
-def group_mark(job: str) -> str:
-    """The mark that says why the group's offsets are behind; empty when they are not."""
-    return f"group-offsets:{job}"
+    def _note_failure(self, failure: str) -> None:
+        """Log the first of several failures in a row, and leave the group alone for a while."""
+        self._not_before = self._clock() + PAUSE_SECONDS
+        if not self._failing:
+            logging.getLogger("headgate").warning("%s: %s", self._target.job, failure)
+        self._failing = True

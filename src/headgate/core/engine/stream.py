@@ -18,10 +18,10 @@ from py4j.protocol import Py4JNetworkError  # pyright: ignore[reportMissingTypeS
 from sqlalchemy.exc import OperationalError as SQLAlchemyOperationalError
 
 from headgate.core.engine.checkpoint import Checkpoint
-from headgate.core.kafka.offsets import Followed, own_offsets, topic_ranges
+from headgate.core.kafka.offsets import Followed
 from headgate.core.kafka.topics import Topics, TopicState
 from headgate.core.lake.spark import observed
-from headgate.core.ledger.model import Range
+from headgate.core.ledger.ranges import OffsetRange, TopicRange, side_offsets, topic_ranges
 from headgate.errors import (
     BatchRefusedError,
     DriverLostError,
@@ -110,7 +110,7 @@ LOST_STATE = ("CANNOT_LOAD_STATE_STORE", "FAILED_READ_DELTA_FILE", "CANNOT_READ_
 SHORT = 160
 TICK_SECONDS = 1.0
 STARTING_SECONDS = 30.0
-Handle = Callable[["DataFrame", Range, int], None]
+Handle = Callable[["DataFrame", OffsetRange, int], None]
 # What is handed on of the sources, which come by side: for one topic, its records.
 Shape = Callable[[Mapping[str, "DataFrame"]], "DataFrame"]
 
@@ -230,7 +230,7 @@ class TopicQuery:
         first = {**self._topic.begin, **start.offsets}
         return self._shape(
             {
-                side: self._source(topic, own_offsets(first, side))
+                side: self._source(topic, side_offsets(first, side))
                 for side, topic in self._topic.topics.items()
             }
         )
@@ -262,7 +262,7 @@ class TopicQuery:
 
         return process
 
-    def _range(self, batch_id: int) -> Range:
+    def _range(self, batch_id: int) -> OffsetRange:
         for topic in self._topic.topics.values():
             refuse_another_topic(self._topics, topic)
         return self._topic.range(*self._checkpoint.range_of(batch_id))
@@ -292,23 +292,22 @@ def source_options(bootstrap: str) -> dict[str, str]:
     }
 
 
-def read_ranges(session: SparkSession, bootstrap: str, range_: Range) -> dict[str, DataFrame]:
+def read_ranges(session: SparkSession, bootstrap: str, range_: OffsetRange) -> dict[str, DataFrame]:
     """The records of a range of one topic or of a pair, read again, by side."""
     return {side: read_range(session, bootstrap, own) for side, own in topic_ranges(range_).items()}
 
 
-def read_range(session: SparkSession, bootstrap: str, range_: Range) -> DataFrame:
+def read_range(session: SparkSession, bootstrap: str, range_: TopicRange) -> DataFrame:
     """The records of a topic's range, read again."""
-    topic = range_.source.removeprefix("kafka:")
     start = {key: range_.start.get(key, 0) for key in range_.end}
     return (
         session.read.format("kafka")
         .options(**source_options(bootstrap))
         .options(
             # Not `subscribe`: a partition that was added since is not part of this range.
-            assign=json.dumps({topic: sorted(int(key) for key in range_.end)}),
-            startingOffsets=json.dumps({topic: start}),
-            endingOffsets=json.dumps({topic: dict(range_.end)}),
+            assign=json.dumps({range_.topic: sorted(int(key) for key in range_.end)}),
+            startingOffsets=json.dumps({range_.topic: start}),
+            endingOffsets=json.dumps({range_.topic: dict(range_.end)}),
         )
         .load()
     )

@@ -6,15 +6,15 @@ The same request again returns the run under way; a different one is refused wit
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from headgate.config.settings import Settings
 from headgate.core.engine.job_kind import KINDS, JobKind
 from headgate.core.engine.lease import active_engine
-from headgate.core.engine.run import comparable, differing
+from headgate.core.engine.run_options import describe_differences
 from headgate.core.kafka.topics import Topics
-from headgate.core.ledger.model import ACTIVE, JobSpec, Run, RunState
+from headgate.core.ledger.model import ACTIVE, JobSpec, Run, RunOptions, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.sql.fragments import job_name
 from headgate.errors import (
@@ -26,6 +26,8 @@ from headgate.errors import (
 )
 
 POLL_SECONDS = 0.2
+# The request for a run that is as it is declared.
+AS_DECLARED = RunOptions()
 
 
 def split_job(settings: Settings, job: str) -> tuple[JobKind, str]:
@@ -89,29 +91,33 @@ def need_broker(settings: Settings, job: str) -> None:
 
 
 def ask_for(
-    settings: Settings, store: OpsStore, job: str, mode: str, options: Mapping[str, str]
+    settings: Settings, store: OpsStore, job: str, mode: str, request: RunOptions = AS_DECLARED
 ) -> Run:
-    """A new run of the job, or the one that is under way when it is the same."""
+    """A new run of the job, or the one that is under way when it is the same.
+
+    The options of the run are those that are declared and those of the request, which name different fields
+    of the kind's model.
+    """
     kind, subject = split_job(settings, job)
     if mode == "streaming":
         refuse_unless_stream(kind)
     declared = kind.declare_run(settings, store, subject, mode)
-    name, kept = job_name(kind.name, subject), {**options, **declared.options}
-    spec = JobSpec(name, kind.name, subject, mode, declared.revision, kept)
+    options = kind.options.model_validate({**dict(declared.options), **dict(request)})
+    name = job_name(kind.name, subject)
+    spec = JobSpec(name, kind.name, subject, mode, declared.revision, options)
     latest = store.latest(spec.job)
     if latest is None or latest.state not in ACTIVE:
         kind.before_submit(store, spec)
         return store.submit(spec)
-    asked = comparable(spec.options, latest.options)
     running = replace(latest, revision=kind.revision_in_force(store, latest))
-    if (running.mode, running.revision, dict(running.options)) == (mode, spec.revision, asked):
+    if (running.mode, running.revision, kind.options.of(running)) == (mode, spec.revision, options):
         return latest
     raise _in_another_form(kind, spec, running)
 
 
 def _in_another_form(kind: JobKind, spec: JobSpec, latest: Run) -> ConflictError:
     job, is_stream = spec.job, latest.mode == "streaming"
-    otherwise = differing(spec.options, latest.options)
+    otherwise = describe_differences(spec.options, kind.options.of(latest))
     if is_stream and spec.mode == "streaming" and otherwise:
         return ConflictError(
             f"{job} is already a stream, and reads otherwise",

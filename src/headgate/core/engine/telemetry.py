@@ -14,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.config.settings import Settings
-from headgate.core.engine.job_kind import KINDS
-from headgate.core.kafka.offsets import topic_ranges
+from headgate.core.engine.job_kind import find_kafka_options, find_trigger
 from headgate.core.kafka.topics import Topics, TopicSpec, TopicState
-from headgate.core.ledger.model import TOPIC_SOURCE, Range, Run
+from headgate.core.ledger.model import Run
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange, topic_ranges
 from headgate.core.metrics.connect import ConnectWatch, together
 from headgate.core.metrics.delivery import Deliverer, Sink, in_background
 from headgate.core.metrics.prometheus import MetricsServer
@@ -59,8 +59,6 @@ def _kafka(bootstrap: str, topic: str) -> KafkaSink:
 
 
 LAG_SECONDS = 10.0
-# How runs name the topics that they follow among their options: `topic`, or of a pair `topic_<side>`.
-TOPIC, TOPIC_OF = "topic", "topic_"
 
 
 def engine_reading(session: SparkSession) -> EngineReading:
@@ -121,36 +119,30 @@ class LagWatch:
             self.lags = ()
 
     def _measured(self) -> Iterator[JobLag]:
-        newest = {run.job: run for run in reversed(self._store.runs()) if _follows_topics(run)}
-        if not newest or not self._bootstrap:
+        newest = {run.job: run for run in reversed(self._store.runs())}
+        following = [
+            (run, options)
+            for _, run in sorted(newest.items())
+            if (options := find_kafka_options(run)) is not None
+        ]
+        if not following or not self._bootstrap:
             return
         topics = self._topics(self._bootstrap, self._timeout)
         topics.need()
-        for _, run in sorted(newest.items()):
+        for run, options in following:
             settled = self._settled(run)
-            for name in named_topics(run) or settled:
+            for _, name in sorted(options.topics.items()):
                 topic = topics.describe(name)
                 if topic is not None:
                     yield JobLag(run.job, name, left(topic, settled.get(name)))
 
-    def _settled(self, run: Run) -> dict[str, Range]:
+    def _settled(self, run: Run) -> dict[str, TopicRange]:
         """By topic, how far the job is settled; a table has no lag."""
-        found = self._store.settled_range(run.job)
-        own = {} if found is None or found.is_table else topic_ranges(found)
-        return {range_.source.removeprefix(TOPIC_SOURCE): range_ for range_ in own.values()}
+        ranges = topic_ranges(self._store.settled_range(run.job))
+        return {range_.topic: range_ for range_ in ranges.values()}
 
 
-def _follows_topics(run: Run) -> bool:
-    return run.kind in KINDS and KINDS[run.kind].follows_topics
-
-
-def named_topics(run: Run) -> tuple[str, ...]:
-    """The topics that a run was asked to read."""
-    names = sorted(name for name in run.options if name == TOPIC or name.startswith(TOPIC_OF))
-    return tuple(run.options[name] for name in names)
-
-
-def left(topic: TopicState, settled: Range | None) -> int:
+def left(topic: TopicState, settled: TopicRange | None) -> int:
     """Offsets that are not settled; of a topic made again, or not settled at all, all there are."""
     same = settled is not None and settled.source_id == topic.topic_id
     done = settled.end if settled is not None and same else dict[str, int]()
@@ -176,7 +168,8 @@ def serving(settings: Settings, store: OpsStore, session: SparkSession) -> Gener
     """Serve the Prometheus endpoint meanwhile; the port it listens on."""
     lag = LagWatch(store, settings.bootstrap_servers, settings.http_timeout)
     connect = ConnectWatch(settings.kafka_connect_metrics_url, settings.http_timeout)
-    readings = Readings(store, partial(engine_reading, session), lambda: lag.lags)
+    engine = partial(engine_reading, session)
+    readings = Readings(store, engine, lambda: lag.lags, find_trigger)
     server = MetricsServer(settings.metrics_port, _WithConnect(readings, connect))
     server.start()
     try:

@@ -24,6 +24,7 @@ from headgate.core.engine.checkpoint import (
     same_offsets,
 )
 from headgate.core.engine.run import GroupOffsetsOf, RunContext, RunProgress
+from headgate.core.engine.run_options import KafkaRunOptions, TopicRunForm
 from headgate.core.engine.staging import stage
 from headgate.core.engine.stream import Pace, TopicQuery, is_lost_state, read_range
 from headgate.core.kafka.offsets import (
@@ -36,14 +37,12 @@ from headgate.core.kafka.offsets import (
 from headgate.core.kafka.topics import Topics
 from headgate.core.lake.commits import intent_of
 from headgate.core.lake.table import ManagedTable, Reached, nothing, precedes, topic_reached
-from headgate.core.ledger.model import ACCEPTED_GAP, Intent, LedgerRow, Range
+from headgate.core.ledger.model import ACCEPTED_GAP, Intent, LedgerRow
+from headgate.core.ledger.ranges import OffsetRange, TopicRange, expect_range
 from headgate.errors import BatchRefusedError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-ACCEPT_GAP = "accept-gap"
 
 
 def accept_gap(
@@ -64,7 +63,7 @@ def accept_gap(
         group.catch_up(topic)
 
 
-def gap_range(topic: Followed, next_: Mapping[str, int] | None, job: str) -> Range:
+def gap_range(topic: Followed, next_: Mapping[str, int] | None, job: str) -> OffsetRange:
     """From where the job goes on to the topic's first offsets, where those are further."""
     if next_ is None or not expired(topic, next_):
         raise UsageError(
@@ -117,8 +116,10 @@ class ExpiredGap:
 class TopicRun(ABC):
     """Takes the micro-batches of one run through the protocol."""
 
-    def __init__(self, context: RunContext, target: TopicTarget, pace: Pace) -> None:
-        self._context, self._target, self._pace = context, target, pace
+    def __init__(self, context: RunContext, target: TopicTarget, options: KafkaRunOptions) -> None:
+        self._context, self._target, self._options = context, target, options
+        trigger = options.trigger_seconds or context.settings.trigger_seconds
+        self._pace = Pace(trigger, options.max_offsets_per_batch)
         self._protocol = context.protocol()
         self._progress = RunProgress(context)
         self._group = GroupOffsetsOf(context, target)
@@ -146,7 +147,7 @@ class TopicRun(ABC):
         location = f"{context.settings.checkpoints.rstrip('/')}/{target.job}"
         checkpoint = Checkpoint(context.session, location, topic.names)
         self.adopt_half_done(topic)
-        if context.run.options.get("form") == ACCEPT_GAP:
+        if self._options.form is TopicRunForm.ACCEPT_GAP:
             self.accept_gap(topic, checkpoint)
             return
         try:
@@ -245,7 +246,13 @@ class TopicRun(ABC):
 
     def _again(self, intent: Intent) -> Work:
         """The work of a batch that a killed run announced, over its records read again."""
-        return self._batch(read_range(self._context.session, self._target.bootstrap, intent.range))
+        return self._batch(
+            read_range(
+                self._context.session,
+                self._target.bootstrap,
+                expect_range(intent.range, TopicRange),
+            )
+        )
 
     def _judged_now(self, intent: Intent) -> Intent:
         """The intent under the revision that wrote for it already, else under this run's."""
@@ -263,7 +270,7 @@ class TopicRun(ABC):
         """What a batch's time must be behind, beside this job's last batch; most jobs have nothing."""
         return None
 
-    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+    def handle(self, frame: DataFrame, range_: OffsetRange, batch_id: int) -> None:
         run = self._context.run
         self._progress.begin(span(range_))
         row = self._protocol.process(

@@ -10,20 +10,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from headgate.core.kafka.reader import open_consumer
+from headgate.core.kafka.reader import answer_within, close_within, open_consumer, start_call
 from headgate.core.kafka.topics import Topics, TopicState, kafka_error
-from headgate.core.ledger.model import PAIR_SOURCE, TOPIC_SOURCE, Range
+from headgate.core.ledger.ranges import (
+    ALONE,
+    OffsetRange,
+    PairRange,
+    TopicRange,
+    join_sides,
+    side_offsets,
+)
 from headgate.errors import BatchRefusedError, HeadgateError, OperationError, UnavailableError
-
-# The only topic of a query has no side.
-ALONE = ""
-# The side whose topic is named first.
-FIRST_SIDE = "onprem"
 
 
 @dataclass(frozen=True)
@@ -47,67 +52,35 @@ class Followed:
         return {side: topic.name for side, topic in self.topics.items()}
 
     @property
-    def source(self) -> str:
-        prefix = TOPIC_SOURCE if ALONE in self.topics else PAIR_SOURCE
-        return prefix + ",".join(topic.name for topic in self.topics.values())
-
-    @property
     def topic_id(self) -> str:
         """Another one when any of the topics was deleted and made again."""
         return ",".join(topic.topic_id for topic in self.topics.values())
 
     @property
     def begin(self) -> dict[str, int]:
-        return self._offsets({side: topic.begin for side, topic in self.topics.items()})
+        return _join({side: topic.begin for side, topic in self.topics.items()})
 
     @property
     def end(self) -> dict[str, int]:
-        return self._offsets({side: topic.end for side, topic in self.topics.items()})
+        return _join({side: topic.end for side, topic in self.topics.items()})
 
-    def _offsets(self, found: Mapping[str, Mapping[int, int]]) -> dict[str, int]:
-        return {key_of(side, p): n for side, own in found.items() for p, n in own.items()}
-
-    def range(self, start: Mapping[str, int], end: Mapping[str, int]) -> Range:
-        return Range(self.source, self.topic_id, start, end)
+    def range(self, start: Mapping[str, int], end: Mapping[str, int]) -> OffsetRange:
+        """From these offsets to those, of one topic or of a pair."""
+        sides = {
+            side: TopicRange(
+                topic.name, topic.topic_id, side_offsets(start, side), side_offsets(end, side)
+            )
+            for side, topic in self.topics.items()
+        }
+        return sides[ALONE] if ALONE in sides else PairRange(sides)
 
     def now(self, topics: Topics) -> Followed:
         """The same topics as they are now; each must be there."""
         return Followed({side: topics.found(topic.name) for side, topic in self.topics.items()})
 
 
-def key_of(side: str, partition: int | str) -> str:
-    """The key of a partition in a range."""
-    return f"{side}:{partition}" if side else str(partition)
-
-
-def own_offsets(offsets: Mapping[str, int], side: str) -> dict[str, int]:
-    """One side's part of a range's offsets, by partition."""
-    if not side:
-        return dict(offsets)
-    prefix = f"{side}:"
-    return {k.removeprefix(prefix): n for k, n in offsets.items() if k.startswith(prefix)}
-
-
-def topic_ranges(range_: Range) -> dict[str, Range]:
-    """A range of offsets as ranges of single topics, by side."""
-    if not range_.is_pair:
-        return {ALONE: range_}
-    names, ids = range_.source.removeprefix(PAIR_SOURCE).split(","), range_.source_id.split(",")
-    sides = {key.partition(":")[0] for key in range_.end}
-    return {
-        side: Range(
-            f"{TOPIC_SOURCE}{name}",
-            id_,
-            own_offsets(range_.start, side),
-            own_offsets(range_.end, side),
-        )
-        for side, name, id_ in zip(_as_named(sides), names, ids, strict=True)
-    }
-
-
-def _as_named(sides: set[str]) -> list[str]:
-    """In the order of the topics' names; a stored mapping has one of its own."""
-    return sorted(sides, key=lambda side: (side != FIRST_SIDE, side))
+def _join(sides: Mapping[str, Mapping[int, int]]) -> dict[str, int]:
+    return join_sides({side: {str(p): n for p, n in own.items()} for side, own in sides.items()})
 
 
 # What Spark says when offsets that it was to read are gone.
@@ -165,6 +138,7 @@ def is_data_loss(error: BaseException) -> bool:
 
 SECONDS = 6.0
 NO_OFFSET = 0
+NOTHING_LOST = "nothing is lost: the ledger has them"
 
 
 def group_of(job: str) -> str:
@@ -185,6 +159,7 @@ class GroupOffsets:
             "reconnect.backoff.max.ms": 500,
         }
         self._consumer = open_consumer(bootstrap, group, own)
+        self._last_commit: Future[list[TopicPartition]] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -193,7 +168,7 @@ class GroupOffsets:
         self.close()
 
     def close(self) -> None:
-        self._consumer.close()
+        close_within(self._consumer, SECONDS)
 
     def write(self, offsets: Mapping[str, int]) -> None:
         """Where the next record of each partition is; refused while someone consumes in the group."""
@@ -211,12 +186,23 @@ class GroupOffsets:
     def _commit(self, wanted: list[TopicPartition]) -> None:
         words = f"the offsets of the consumer group {self.group} could not be written"
         try:
-            done = self._consumer.commit(offsets=wanted, asynchronous=False)
+            done = self._commit_in_order(wanted)
         except KafkaException as error:
             raise _explained(kafka_error(error), words) from error
+        except UnavailableError as error:
+            raise UnavailableError(words, why=error.what, fix=NOTHING_LOST) from error
         for partition in done or ():
             if partition.error is not None:
                 raise _explained(partition.error, words)
+
+    def _commit_in_order(self, offsets: list[TopicPartition]) -> list[TopicPartition]:
+        """Commit after the commit before, which may have been left without an answer when its broker went."""
+        if self._last_commit is not None:
+            with suppress(KafkaException):
+                answer_within(self._last_commit, SECONDS)
+        commit = partial(self._consumer.commit, offsets=offsets, asynchronous=False)
+        self._last_commit = call = start_call(commit)
+        return answer_within(call, 2 * SECONDS)
 
     def read(self, partitions: Iterable[int]) -> dict[str, int]:
         """The group's offsets on the topic; a partition without one is left out."""
@@ -231,4 +217,4 @@ class GroupOffsets:
 
 def _explained(reason: KafkaError, words: str) -> HeadgateError:
     kind = UnavailableError if reason.retriable() else OperationError
-    return kind(words, why=reason.str(), fix="nothing is lost: the ledger has them")
+    return kind(words, why=reason.str(), fix=NOTHING_LOST)

@@ -6,18 +6,21 @@ range's end or raises UnavailableError. Members of groups commit for themselves.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Generator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, Protocol, cast
+from typing import Literal, Protocol, TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from headgate.core.kafka.topics import TopicState
 from headgate.errors import UnavailableError
 
+T = TypeVar("T")
 AT_ONCE = 1_000
 # So long a call waits for records that may not come.
 WAIT_SECONDS = 0.05
@@ -28,6 +31,8 @@ PARTITION_END = KafkaError._PARTITION_EOF
 Expired = Literal["error", "earliest"]
 # So long after a kill the other members of a group take over.
 SESSION_SECONDS = 6
+# So long a commit or the end of a membership waits for the broker's answer.
+COMMIT_SECONDS = 10.0
 
 
 class ReceivedMessage(Protocol):
@@ -61,6 +66,54 @@ def open_consumer(bootstrap: str, group: str, more: Mapping[str, object] | None 
             **(more or {}),
         }
     )
+
+
+def start_call(call: Callable[[], T]) -> Future[T]:
+    """A client's call in a thread of its own, for calls that have no time limit.
+
+    A commit or a close that meets a broker which has just gone asks for the group's coordinator until
+    there is one again (librdkafka 3740), and no signal ends that.
+    """
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="kafka-call", daemon=True).start()
+    return future
+
+
+def answer_within(call: Future[T], seconds: float) -> T:
+    """The result of a started call; UnavailableError when there is none after so long."""
+    try:
+        return call.result(seconds)
+    except TimeoutError:
+        raise UnavailableError(
+            f"the broker did not answer within {seconds:g} s",
+            fix="start the broker, or wait for it",
+        ) from None
+
+
+def commit_within(
+    consumer: Consumer, seconds: float, offsets: list[TopicPartition] | None = None
+) -> list[TopicPartition]:
+    """Commit these offsets, or what was consumed, and wait so long for the answer."""
+
+    def commit() -> list[TopicPartition]:
+        if offsets is None:
+            return consumer.commit(asynchronous=False) or []
+        return consumer.commit(offsets=offsets, asynchronous=False) or []
+
+    return answer_within(start_call(commit), seconds)
+
+
+def close_within(consumer: Consumer, seconds: float) -> None:
+    """Close the consumer; one that a broker leaves waiting is left to its thread."""
+    with suppress(UnavailableError):
+        answer_within(start_call(consumer.close), seconds)
 
 
 def consume(consumer: Consumer, most: int, timeout: float) -> list[ReceivedMessage]:

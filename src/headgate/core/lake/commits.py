@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from headgate.core.ledger.model import Intent, Range
+from headgate.core.ledger.model import Intent
+from headgate.core.ledger.ranges import Range, is_rebuild, parse_range
 from headgate.errors import ConflictError
 
 PREFIX = "headgate."
@@ -45,7 +46,7 @@ class Marker:
 def wap_id(intent: Intent) -> str:
     """One id per job and start: a second commit of the same start is refused by the table."""
     start = [intent.range.source, intent.range.source_id, _text(intent.range.start)]
-    if intent.range.starts_anew:  # a rebuild may be done again, each time as a batch of its own
+    if is_rebuild(intent.range):  # a rebuild may be done again, each time as a batch of its own
         start.append(intent.batch_time.isoformat())
     digest = hashlib.sha256("|".join(start).encode()).hexdigest()[:32]
     return f"{intent.job}-{digest}"
@@ -100,7 +101,9 @@ def marker(summary: Mapping[str, str]) -> Marker | None:
         revisions=tuple(part for part in own["revisions"].split(",") if part),
         batch_time=datetime.fromisoformat(own["batch-time"]).astimezone(UTC),
         batch_id=int(own["batch-id"]),
-        range=Range(own["source"], own["source-id"], _numbers(own["start"]), _numbers(own["end"])),
+        range=parse_range(
+            own["source"], own["source-id"], _numbers(own["start"]), _numbers(own["end"])
+        ),
         outcomes=_numbers(outcomes) if outcomes else None,
         attempt=own.get("attempt", ""),
         counters=_numbers(counters) if counters else None,

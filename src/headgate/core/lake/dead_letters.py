@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from headgate.conditions.literals import spark_literal
 from headgate.core.lake.spark import sql
 from headgate.core.ledger.model import Intent
+from headgate.core.ledger.ranges import OffsetRange, TopicRange
 from headgate.core.sql.fragments import DEAD_LETTERS
 
 if TYPE_CHECKING:
@@ -73,8 +74,9 @@ def _too_large() -> str:
 
 
 def _inside(intent: Intent, source: str | None) -> str:
-    topic = spark_literal(source or intent.range.source.removeprefix("kafka:"))
-    if intent.range.is_table:
+    own = intent.range.topic if isinstance(intent.range, TopicRange) else intent.range.source
+    topic = spark_literal(source or own)
+    if not isinstance(intent.range, OffsetRange):
         return f"kafka_topic = {topic}"
     parts = (
         f"(kafka_partition = {int(key)} AND kafka_offset >= {intent.range.start.get(key, 0)}"

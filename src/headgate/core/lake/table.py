@@ -26,8 +26,9 @@ from headgate.core.lake.commits import (
     wap_id,
 )
 from headgate.core.lake.spark import IcebergTable, Snapshot, sql
-from headgate.core.ledger.model import Intent, Range
+from headgate.core.ledger.model import Intent
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import OffsetRange, Range, is_rebuild
 from headgate.errors import BatchRefusedError, OperationError
 
 if TYPE_CHECKING:
@@ -149,11 +150,11 @@ class ManagedTable:
 def is_of(found: Marker, intent: Intent) -> bool:
     """Whether the commit was made for this intent. A table may be rebuilt from one range twice."""
     same_time = found.batch_time == intent.batch_time
-    return found.range == intent.range and (same_time or not intent.range.starts_anew)
+    return found.range == intent.range and (same_time or not is_rebuild(intent.range))
 
 
 def is_older(found: Marker, intent: Intent) -> bool:
-    if intent.range.starts_anew:
+    if is_rebuild(intent.range):
         return found.batch_time < intent.batch_time
     return precedes(found.range, intent.range)
 
@@ -162,7 +163,7 @@ def precedes(older: Range, newer: Range) -> bool:
     """Whether everything of `older` comes before `newer`."""
     if older.source_id != newer.source_id:
         return True
-    if newer.is_table:
+    if not isinstance(newer, OffsetRange):
         return older.end == newer.start
     return all(end <= newer.start.get(key, 0) for key, end in older.end.items())
 

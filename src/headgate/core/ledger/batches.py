@@ -17,8 +17,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, RowMapping, Select, func, insert, select, update
 
-from headgate.core.ledger.model import Intent, LedgerExtra, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerExtra, LedgerRow
 from headgate.core.ledger.offset_ranges import pieces as pieces_of
+from headgate.core.ledger.ranges import OffsetRange, Range, is_rebuild, parse_range, stored_range
 from headgate.core.ledger.tables import intents, ledger, pieces
 from headgate.errors import BatchRefusedError
 
@@ -32,7 +33,7 @@ def begin(db: Connection, intent: Intent) -> Intent:
 
 def stored(db: Connection, intent: Intent) -> Intent | None:
     """The intent already written for this start. A full rebuild may be done again once settled."""
-    states = (OPEN,) if intent.range.starts_anew else (OPEN, SETTLED)
+    states = (OPEN,) if is_rebuild(intent.range) else (OPEN, SETTLED)
     query = _at(intent.job, intent.range.start, states).where(
         intents.c.source == intent.range.source, intents.c.source_id == intent.range.source_id
     )
@@ -73,7 +74,7 @@ def withdraw(db: Connection, intent: Intent) -> None:
 def add(db: Connection, intent: Intent, state: str) -> Intent:
     values = {**vars(intent), "state": state, "revisions": list(intent.revisions)}
     del values["id"], values["range"]
-    result = db.execute(insert(intents).values(**values, **range_columns(intent.range)))
+    result = db.execute(insert(intents).values(**values, **stored_range(intent.range)))
     key = result.inserted_primary_key
     return replace(intent, id=key[0] if key else None)
 
@@ -92,16 +93,12 @@ def supersede(db: Connection, job: str) -> None:
     db.execute(update(intents).where(settled).values(state=SUPERSEDED))
 
 
-def range_columns(range_: Range) -> dict[str, object]:
-    return {**vars(range_), "start": dict(range_.start), "end": dict(range_.end)}
-
-
 def from_row(row: Row[Any]) -> Intent:
     return Intent(
         id=row.id,
         job=row.job,
         run=row.run,
-        range=Range(row.source, row.source_id, row.start, row.end),
+        range=parse_range(row.source, row.source_id, row.start, row.end),
         revisions=tuple(row.revisions),
         batch_time=row.batch_time,
         batch_id=row.batch_id,
@@ -128,7 +125,7 @@ def settle(
     known = _of_intent(db, intent)
     if known is not None:
         return known
-    settled = None if row.range.is_table else _same_range(db, row)
+    settled = _same_range(db, row) if isinstance(row.range, OffsetRange) else None
     if settled is not None:
         # Another run was quicker: the records have their outcome, under the revision it used.
         close(db, intent, SETTLED)
@@ -151,7 +148,7 @@ def refuse_unless_sound(intent: Intent, row: LedgerRow) -> None:
             f"the outcomes of {row.job} do not add up",
             why=f"{row.read} records read, {total} with an outcome: {dict(row.outcomes)}",
         )
-    if not row.range.is_table and row.read + row.gaps != row.span:
+    if isinstance(row.range, OffsetRange) and row.read + row.gaps != row.span:
         raise BatchRefusedError(
             f"the offsets of {row.job} do not add up",
             why=f"{row.read} records read and {row.gaps} gaps in a span of {row.span}",
@@ -199,8 +196,8 @@ def settled_range(db: Connection, job: str) -> Range | None:
     if newest is None:
         return None
     range_ = _row(newest).range
-    end = dict(range_.end) if range_.is_table else _ends(db, job, range_)
-    return Range(range_.source, range_.source_id, {}, end)
+    end = _ends(db, job, range_) if isinstance(range_, OffsetRange) else range_.end
+    return parse_range(range_.source, range_.source_id, {}, end)
 
 
 def rebuild(db: Connection, rows: Iterable[tuple[LedgerRow, Sequence[LedgerExtra]]]) -> int:
@@ -224,7 +221,7 @@ def _restore(db: Connection, row: LedgerRow, extras: Sequence[LedgerExtra]) -> i
 def _record(
     db: Connection, intent: Intent, row: LedgerRow, extras: Sequence[LedgerExtra]
 ) -> LedgerRow:
-    if row.range.starts_anew:
+    if is_rebuild(row.range):
         supersede(db, row.job)
     close(db, intent, SETTLED)
     values: dict[str, Any] = {
@@ -233,7 +230,7 @@ def _record(
         "revisions": list(row.revisions),
         "outcomes": dict(row.outcomes),
         "snapshots": dict(row.snapshots),
-        **range_columns(row.range),
+        **stored_range(row.range),
     }
     del values["id"], values["range"]
     key = db.execute(insert(ledger).values(**values)).inserted_primary_key
@@ -263,8 +260,8 @@ def _refuse_overlap(db: Connection, row: LedgerRow) -> None:
 
 
 def _overlapped(db: Connection, row: LedgerRow) -> int | None:
-    if row.range.is_table:
-        return None if row.range.starts_anew else _same_start(db, row)
+    if not isinstance(row.range, OffsetRange):
+        return None if is_rebuild(row.range) else _same_start(db, row)
     for piece in pieces_of(row.range):
         query = select(pieces.c.ledger).where(
             pieces.c.job == row.job,
@@ -305,11 +302,11 @@ def _of_intent(db: Connection, intent: Intent) -> LedgerRow | None:
 
 
 def _same_range(db: Connection, row: LedgerRow) -> LedgerRow | None:
-    wanted = range_columns(row.range)
+    wanted = stored_range(row.range)
     query = select(ledger).where(
         ledger.c.job == row.job, *(ledger.c[name] == value for name, value in wanted.items())
     )
-    if row.range.starts_anew:
+    if is_rebuild(row.range):
         query = query.where(ledger.c.batch_time == row.batch_time)
     found = db.execute(query.limit(1)).mappings().first()
     return _row(found) if found else None
@@ -317,7 +314,7 @@ def _same_range(db: Connection, row: LedgerRow) -> LedgerRow | None:
 
 def _row(row: RowMapping) -> LedgerRow:
     values: dict[str, Any] = {str(name): value for name, value in row.items()}
-    range_ = Range(*(values.pop(name) for name in ("source", "source_id", "start", "end")))
+    range_ = parse_range(*(values.pop(name) for name in ("source", "source_id", "start", "end")))
     del values["intent"]
     values["revisions"] = tuple(values["revisions"])
     return LedgerRow(**values, range=range_)

@@ -14,7 +14,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Table,
+    and_,
+    create_engine,
+    delete,
+    event,
+    insert,
+    make_url,
+    text,
+)
 from sqlalchemy.exc import (
     DatabaseError,
     DBAPIError,
@@ -27,7 +38,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from headgate.config.env_files import PRIVATE_FILE, PRIVATE_FOLDER
 from headgate.errors import ConflictError, SettingsError, UnavailableError
 
-HEAD = "0012"
+HEAD = "0013"
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 BUSY_SECONDS = 30
 WRITES = "headgate_writes"
@@ -145,6 +156,13 @@ def writing(engine: Engine, lock_seconds: float | None = None) -> Generator[Conn
     options: dict[str, Any] = {WRITES: True, **limit}
     with engine.connect().execution_options(**options) as connection, connection.begin():
         yield connection
+
+
+def replace_row(db: Connection, table: Table, /, **row: object) -> None:
+    """Write the row in the place of the one with its primary key, if there is one."""
+    key = and_(*(column == row[column.name] for column in table.primary_key))
+    db.execute(delete(table).where(key))
+    db.execute(insert(table).values(**row))
 
 
 def schema_version(engine: Engine) -> str | None:

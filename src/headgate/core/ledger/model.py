@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import orjson
+from pydantic import BaseModel, ConfigDict
+
+from headgate.core.ledger.ranges import Range
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -32,11 +35,6 @@ def fingerprint(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-TOPIC_SOURCE = "kafka:"
-# Two topics that one query reads; keys are `<side>:<partition>`.
-PAIR_SOURCE = "pair:"
-TABLE_SOURCE = "table:"
-SNAPSHOT = "snapshot"
 # The batch id of records that expired unread, and that a person decided to go on without.
 ACCEPTED_GAP = -1
 
@@ -62,35 +60,18 @@ TRANSITIONS: Mapping[RunState, frozenset[RunState]] = {
 }
 
 
-@dataclass(frozen=True)
-class Range:
-    """A piece of a source: offsets per partition of a topic, or the snapshots of a table.
+class RunOptions(BaseModel):
+    """What a run is asked for beside its revision: a model for each kind of job; this one asks for nothing.
 
-    A topic is `kafka:<topic>` with partition numbers as keys; a pair of topics is
-    `pair:<topic>,<topic>` with keys as `<side>:<partition>`; a table is `table:<name>` with the one key
-    `snapshot`. `source_id` tells a recreated topic or table from the old one. A key that `start` lacks
-    means from the beginning; a table whose range has no start at all is read anew.
+    The ops store keeps the values of the model as JSON; `of` reads them back.
     """
 
-    source: str
-    source_id: str
-    start: Mapping[str, int]
-    end: Mapping[str, int]
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    @property
-    def is_table(self) -> bool:
-        """Whether it has no offsets that a later range could go on from."""
-        return self.source.startswith(TABLE_SOURCE)
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether two topics are read together, each at its own offsets."""
-        return self.source.startswith(PAIR_SOURCE)
-
-    @property
-    def starts_anew(self) -> bool:
-        """A full rebuild: what was settled before it no longer counts."""
-        return self.is_table and not self.start
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """The options of a run whose kind has this model."""
+        return cls.model_validate(run.options)
 
 
 @dataclass(frozen=True)
@@ -102,7 +83,7 @@ class JobSpec:
     subject: str
     mode: str
     revision: str
-    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    options: RunOptions = field(default_factory=RunOptions)
 
 
 @dataclass(frozen=True)
@@ -119,7 +100,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Run:
-    """One start of one job, numbered upwards."""
+    """One start of one job, numbered upwards; `options` are as stored, and read by the model of its kind.
+
+    `driver_losses` counts how often the driver was lost since the run settled a batch;
+    `lost_after_batches` is how many batches it had settled at the last of them.
+    """
 
     job: str
     number: int
@@ -127,7 +112,7 @@ class Run:
     subject: str
     mode: str
     revision: str
-    options: Mapping[str, str]
+    options: Mapping[str, Any]
     state: RunState
     restarts: int
     submitted_at: datetime
@@ -138,6 +123,10 @@ class Run:
     progress: Progress = field(default_factory=Progress)
     stop_requested: bool = False
     engine: str | None = None
+    restarted_at: datetime | None = None
+    restart_reason: str | None = None
+    driver_losses: int = 0
+    lost_after_batches: int | None = None
 
 
 @dataclass(frozen=True)
@@ -234,6 +223,17 @@ class RuleCount(NamedTuple):
     matched: int
 
 
+@dataclass(frozen=True)
+class Dimensions:
+    """The labels that every metric of a job's rules has, and what its dotted names begin with."""
+
+    env: str
+    dc: str
+    table: str
+    topic: str
+    namespace: str = ""
+
+
 class TouchedWindow(NamedTuple):
     """A window that a batch counted into, and the greatest event time it had there."""
 
@@ -326,10 +326,3 @@ class Revision:
     name: str
     content: str
     created_at: datetime
-
-
-class Mark(NamedTuple):
-    """A named moment, such as the last start of the services."""
-
-    value: str
-    at: datetime

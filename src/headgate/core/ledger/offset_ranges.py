@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
-from headgate.core.ledger.model import SNAPSHOT, LedgerRow, Range
+from headgate.core.ledger.model import LedgerRow
+from headgate.core.ledger.ranges import SNAPSHOT, OffsetRange, Range, is_rebuild
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Seam:
 
 def pieces(range_: Range) -> tuple[Piece, ...]:
     """The parts of a topic's range that hold at least one offset; a table has none."""
-    if range_.is_table:
+    if not isinstance(range_, OffsetRange):
         return ()
     found = (Piece(p, range_.start.get(p, 0), end) for p, end in sorted(range_.end.items()))
     return tuple(piece for piece in found if piece.end > piece.start)
@@ -72,7 +73,7 @@ def last_offsets(rows: Iterable[LedgerRow]) -> dict[str, int]:
 
 def since_rebuild(rows: Sequence[LedgerRow]) -> tuple[LedgerRow, ...]:
     """The rows of one job that still count: those from its last full rebuild on."""
-    anew = [i for i, row in enumerate(rows) if row.range.starts_anew]
+    anew = [i for i, row in enumerate(rows) if is_rebuild(row.range)]
     return tuple(rows[anew[-1] :]) if anew else tuple(rows)
 
 
@@ -81,7 +82,7 @@ def coverage(rows: Sequence[LedgerRow]) -> Mapping[str, int]:
     if not rows:
         return {}
     newest = rows[-1].range
-    if newest.is_table:
+    if not isinstance(newest, OffsetRange):
         return dict(newest.end)
     ends: dict[str, int] = {}
     for row in rows:
@@ -107,8 +108,8 @@ def _is_gap(seam: Seam) -> bool:
 
 def seams(rows: Sequence[LedgerRow]) -> tuple[Seam, ...]:
     """Every place where one job's ranges do not join up, per source and partition."""
-    tables = [row for row in rows if row.range.is_table]
-    topics = [row for row in rows if not row.range.is_table]
+    tables = [row for row in rows if not isinstance(row.range, OffsetRange)]
+    topics = [row for row in rows if isinstance(row.range, OffsetRange)]
     return (*_topic_seams(topics), *_table_seams(since_rebuild(tables)))
 
 

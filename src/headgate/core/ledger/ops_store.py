@@ -1,4 +1,4 @@
-"""`OpsStore`: leases, runs, intents, ledger, counts, windows, revisions and marks; every method is one transaction.
+"""`OpsStore`: leases, runs, intents, ledger, counts, windows, revisions and gauges; every method is one transaction.
 
 Safe to use from threads. `open` creates or migrates the store when needed.
 """
@@ -12,9 +12,10 @@ from typing import Self, TypeVar
 from sqlalchemy import Engine, delete, insert, select
 
 from headgate.core.ledger import batches, counts, runs, windows
-from headgate.core.ledger.database import connect, writing
+from headgate.core.ledger.database import connect, replace_row, writing
 from headgate.core.ledger.model import (
     Closing,
+    Dimensions,
     Drifted,
     FieldDrift,
     Intent,
@@ -22,9 +23,7 @@ from headgate.core.ledger.model import (
     Lease,
     LedgerExtra,
     LedgerRow,
-    Mark,
     Progress,
-    Range,
     Revision,
     RuleCount,
     Run,
@@ -35,8 +34,11 @@ from headgate.core.ledger.model import (
     canonical,
     fingerprint,
 )
+from headgate.core.ledger.ranges import Range
+from headgate.core.ledger.tables import dimensions as dimension_table
+from headgate.core.ledger.tables import gauges as gauge_table
 from headgate.core.ledger.tables import revisions as revision_table
-from headgate.errors import DriverLostError
+from headgate.core.ledger.tables import services_ready
 
 Part = TypeVar("Part")
 
@@ -46,7 +48,7 @@ def utc_now() -> datetime:
 
 
 class OpsStore:
-    """Leases, runs, intents, the ledger, revisions and marks; every method is one transaction."""
+    """Leases, runs, intents, the ledger, windows, revisions; every method is one transaction."""
 
     def __init__(self, engine: Engine, clock: Callable[[], datetime] = utc_now) -> None:
         self._engine = engine
@@ -132,14 +134,10 @@ class OpsStore:
         with writing(self._engine) as db:
             return runs.move(db, job, number, state, self._clock(), error_code, error_text, engine)
 
-    def restarted(self, job: str, number: int, why: str = "") -> Run:
+    def count_restart(self, job: str, number: int, reason: str = "") -> Run:
         """Count a restart, and note when and why it was."""
         with writing(self._engine) as db:
-            runs.write(db, _restart_mark(job), why, self._clock())
-            return runs.restarted(db, job, number)
-
-    def last_restart(self, job: str) -> Mark | None:
-        return self.read_mark(_restart_mark(job))
+            return runs.count_restart(db, job, number, reason, self._clock())
 
     def trouble(self, job: str, number: int, code: str | None, text: str | None) -> None:
         """Note what keeps a run from going on, or that nothing does any more."""
@@ -151,13 +149,7 @@ class OpsStore:
     def count_loss(self, job: str, number: int) -> int:
         """Count that the driver was lost under this run; how often, since it last settled a batch."""
         with writing(self._engine) as db:
-            run = runs.get(db, job, number)
-            name, since = f"driver-lost:{job}", f"{number}/{run.progress.batches}"
-            mark = runs.read(db, name)
-            before, _, times = (mark.value if mark else "").partition(" ")
-            count = int(times) + 1 if before == since else 1
-            runs.write(db, name, f"{since} {count}", self._clock())
-            return count
+            return runs.count_loss(db, job, number)
 
     def report(self, job: str, number: int, progress: Progress) -> None:
         with writing(self._engine) as db:
@@ -170,14 +162,7 @@ class OpsStore:
     def claim(self, job: str, number: int, engine: str) -> Run:
         """The run, carried out by this engine from now on."""
         with writing(self._engine) as db:
-            before = runs.get(db, job, number)
-            claimed = runs.claim(db, job, number, engine, self._clock())
-            if claimed.restarts > before.restarts:
-                words = f"its engine {before.engine} went away"
-                if before.error_code == DriverLostError.code:
-                    words = before.error_text or words
-                runs.write(db, _restart_mark(job), words, self._clock())
-            return claimed
+            return runs.claim(db, job, number, engine, self._clock())
 
     def let_go(self, job: str, number: int) -> None:
         """The run has no engine for now, but stays wanted."""
@@ -403,7 +388,7 @@ class OpsStore:
         with self._engine.connect() as db:
             return windows.sent_of(db, job, starts)
 
-    # Revisions and marks
+    # Revisions
 
     def keep_revision(self, kind: str, name: str, content: object, hash: str | None = None) -> str:
         """Store a declaration's content (text, or a JSON value) under its hash, or the one it has."""
@@ -421,25 +406,44 @@ class OpsStore:
             row = db.execute(query).one_or_none()
         return Revision(*row) if row else None
 
-    def mark(self, name: str, value: str) -> None:
-        """Note that something happened now."""
-        with writing(self._engine) as db:
-            runs.write(db, name, value, self._clock())
+    # Gauges and dimensions of jobs
 
-    def marks(self, prefix: str) -> Mapping[str, Mark]:
-        """The marks whose names begin so."""
+    def write_gauge(self, metric: str, job: str, value: float, label: str = "") -> None:
+        """Keep a value that only the running job can measure, until it measures it again."""
+        row = {"metric": metric, "job": job, "label": label, "value": value, "at": self._clock()}
+        with writing(self._engine) as db:
+            replace_row(db, gauge_table, **row)
+
+    def gauges(self, metric: str) -> Mapping[tuple[str, ...], float]:
+        """The last value of each job; of each job and label, where the metric has one more label."""
+        query = select(gauge_table).where(gauge_table.c.metric == metric)
         with self._engine.connect() as db:
-            return runs.find_marks(db, prefix)
+            rows = db.execute(query).all()
+        return {(row.job, row.label) if row.label else (row.job,): row.value for row in rows}
+
+    def write_dimensions(self, job: str, dimensions: Dimensions) -> None:
+        with writing(self._engine) as db:
+            replace_row(db, dimension_table, job=job, **vars(dimensions))
+
+    def dimensions(self) -> Mapping[str, Dimensions]:
+        """The dimensions of every job that has any."""
+        with self._engine.connect() as db:
+            rows = db.execute(select(dimension_table)).all()
+        return {job: Dimensions(*values) for job, *values in rows}
+
+    # Services
+
+    def note_services_ready(self) -> None:
+        with writing(self._engine) as db:
+            replace_row(db, services_ready, id=1, at=self._clock())
+
+    def services_ready_at(self) -> datetime | None:
+        """When `local up` last found all services ready."""
+        with self._engine.connect() as db:
+            return db.scalar(select(services_ready.c.at))
 
     def probe_write(self, lock_seconds: float) -> None:
-        """Write a mark; a DBAPIError when the store takes no writes, or is locked for so long."""
+        """Write a lease of nobody's; a DBAPIError when the store takes no writes, or is locked for so long."""
+        now = self._clock()
         with writing(self._engine, lock_seconds) as db:
-            runs.write(db, "probe", "", self._clock())
-
-    def read_mark(self, name: str) -> Mark | None:
-        with self._engine.connect() as db:
-            return runs.read(db, name)
-
-
-def _restart_mark(job: str) -> str:
-    return f"restarted:{job}"
+            runs.acquire(db, "probe", runs.NOBODY, now, now)

@@ -1,4 +1,4 @@
-"""Leases, runs and marks: which engine is active, the state of each run of a job, and small values kept by name.
+"""Leases and runs: which engine is active, and the state of each run of a job.
 
 A lease's token only rises, so that a holder that was suspended is recognised. A run moves along legal transitions
 only and is never deleted. All functions work inside the caller's transaction.
@@ -10,20 +10,19 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Update, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Update, func, insert, select, update
 
 from headgate.core.ledger.model import (
     ACTIVE,
     TRANSITIONS,
     JobSpec,
     Lease,
-    Mark,
     Progress,
     Run,
     RunState,
 )
-from headgate.core.ledger.tables import leases, marks, runs
-from headgate.errors import ConflictError, LeaseLostError, OperationError
+from headgate.core.ledger.tables import leases, runs
+from headgate.errors import ConflictError, DriverLostError, LeaseLostError, OperationError
 
 NOBODY = ""
 
@@ -70,23 +69,6 @@ def _store(db: Connection, lease: Lease) -> Lease:
     return lease
 
 
-def write(db: Connection, name: str, value: str, now: datetime) -> None:
-    db.execute(delete(marks).where(marks.c.name == name))
-    db.execute(insert(marks).values(name=name, value=value, at=now))
-
-
-def read(db: Connection, name: str) -> Mark | None:
-    query = select(marks.c.value, marks.c.at).where(marks.c.name == name)
-    row = db.execute(query).one_or_none()
-    return Mark(row.value, row.at) if row else None
-
-
-def find_marks(db: Connection, prefix: str) -> dict[str, Mark]:
-    """The marks whose names begin so, by name."""
-    query = select(marks).where(marks.c.name.startswith(prefix, autoescape=True))
-    return {row.name: Mark(row.value, row.at) for row in db.execute(query.order_by(marks.c.name))}
-
-
 def submit(db: Connection, spec: JobSpec, now: datetime) -> Run:
     busy = find(db, spec.job, states=ACTIVE, limit=1)
     if busy:
@@ -96,12 +78,13 @@ def submit(db: Connection, spec: JobSpec, now: datetime) -> Run:
             fix=f"wait for it, or stop it: headgate job stop {spec.job}",
         )
     last = db.scalar(select(func.max(runs.c.number)).where(runs.c.job == spec.job)) or 0
-    values = {**vars(spec), "options": dict(spec.options), "number": last + 1}
+    values = {**vars(spec), "options": spec.options.model_dump(mode="json"), "number": last + 1}
     db.execute(
         insert(runs).values(
             **values,
             state=RunState.SUBMITTED.value,
             restarts=0,
+            driver_losses=0,
             submitted_at=now,
             progress=vars(Progress()),
             stop_requested=False,
@@ -166,9 +149,20 @@ def move(
     return get(db, job, number)
 
 
-def restarted(db: Connection, job: str, number: int) -> Run:
-    db.execute(_update(job, number).values(restarts=runs.c.restarts + 1))
+def count_restart(db: Connection, job: str, number: int, reason: str, now: datetime) -> Run:
+    restart = {"restarts": runs.c.restarts + 1, "restarted_at": now, "restart_reason": reason}
+    db.execute(_update(job, number).values(**restart))
     return get(db, job, number)
+
+
+def count_loss(db: Connection, job: str, number: int) -> int:
+    """Count that the driver was lost under this run; how often, since it last settled a batch."""
+    run = get(db, job, number)
+    batches = run.progress.batches
+    losses = run.driver_losses + 1 if run.lost_after_batches == batches else 1
+    values = {"driver_losses": losses, "lost_after_batches": batches}
+    db.execute(_update(job, number).values(**values))
+    return losses
 
 
 def trouble(db: Connection, job: str, number: int, code: str | None, text: str | None) -> None:
@@ -197,8 +191,10 @@ def claim(db: Connection, job: str, number: int, engine: str, now: datetime) -> 
         return move(db, job, number, RunState.RUNNING, now, engine=engine)
     if run.state is not RunState.RUNNING:
         raise ConflictError(f"run {number} of {job} is {run.state}", why="it has already ended")
-    again = 0 if run.engine is None else 1
-    db.execute(_update(job, number).values(engine=engine, restarts=runs.c.restarts + again))
+    if run.engine is not None:
+        loss = run.error_text if run.error_code == DriverLostError.code else None
+        count_restart(db, job, number, loss or f"its engine {run.engine} went away", now)
+    db.execute(_update(job, number).values(engine=engine))
     return get(db, job, number)
 
 

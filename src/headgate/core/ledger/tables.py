@@ -14,6 +14,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Dialect,
+    Double,
     ForeignKey,
     Index,
     Integer,
@@ -92,6 +93,10 @@ runs = Table(
     Column("progress", Json, nullable=False),
     Column("stop_requested", Boolean, nullable=False),
     Column("engine", String(200)),
+    Column("restarted_at", Utc),
+    Column("restart_reason", Text),
+    Column("driver_losses", Integer, nullable=False),
+    Column("lost_after_batches", Integer),
 )
 _ACTIVE = text("state IN ('SUBMITTED', 'RUNNING')")
 Index("one_active_run", runs.c.job, unique=True, sqlite_where=_ACTIVE, postgresql_where=_ACTIVE)
@@ -194,11 +199,34 @@ revisions = Table(
     Column("created_at", Utc, nullable=False),
 )
 
-marks = Table(
-    "marks",
+# Values that only a running job can measure; `label` is empty where a metric has one value a job.
+gauges = Table(
+    "gauges",
     metadata,
-    Column("name", String(200), primary_key=True),
-    Column("value", Text, nullable=False),
+    Column("metric", String(200), primary_key=True),
+    Column("job", String(200), primary_key=True),
+    Column("label", String(200), primary_key=True),
+    Column("value", Double, nullable=False),
+    Column("at", Utc, nullable=False),
+)
+
+# The labels that all metrics of a job's rules have.
+dimensions = Table(
+    "dimensions",
+    metadata,
+    Column("job", String(200), primary_key=True),
+    Column("env", Text, nullable=False),
+    Column("dc", Text, nullable=False),
+    Column("table", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("namespace", Text, nullable=False),
+)
+
+# One row: when `local up` last found all services ready.
+services_ready = Table(
+    "services_ready",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
     Column("at", Utc, nullable=False),
 )
 

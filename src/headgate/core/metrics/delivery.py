@@ -18,8 +18,8 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from headgate.core.ledger.model import (
+    Dimensions,
     LedgerRow,
-    Range,
     RuleCount,
     SinkState,
     Unsent,
@@ -27,6 +27,7 @@ from headgate.core.ledger.model import (
     fingerprint,
 )
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, stored_range
 from headgate.core.metrics.names import (
     DEAD_OUTCOMES,
     DLQ_RECORDS,
@@ -36,9 +37,7 @@ from headgate.core.metrics.names import (
     namespaced,
 )
 from headgate.core.metrics.windows import (
-    Dimensions,
     WindowRecord,
-    all_dimensions,
     dimensions_of,
     instant,
     messages,
@@ -88,7 +87,7 @@ class BatchRecord:
     @property
     def id(self) -> str:
         """Another one where the same range is judged anew: the batch has another time."""
-        where = canonical(vars(self.range))
+        where = canonical(stored_range(self.range))
         return f"{self.job}/{instant(self.batch_time)}/{fingerprint(where)[:_DIGITS]}"
 
     def counts(self) -> dict[str, int]:
@@ -300,7 +299,7 @@ class Deliverer:
         self, sink: Sink, state: SinkState, rows: Sequence[LedgerRow]
     ) -> Iterator[BatchRecord]:
         counts = self._store.batch_counts(state.ledger, rows[-1].id or 0)
-        known = all_dimensions(self._store)
+        known = self._store.dimensions()
         for row in rows:
             if sink.at_most_once and row.rebuilt:
                 continue  # it may have been sent before its ledger was lost

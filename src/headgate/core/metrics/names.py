@@ -291,9 +291,8 @@ METRICS: tuple[Metric, ...] = (
 BY_NAME = {metric.name: metric for metric in METRICS}
 KEPT_GAUGES = (
     *(UNIQUE_KEYS, STATE_ROWS, STATE_BYTES),
-    *(WITHIN_GRACE, WITHIN_GRACE_LATELY, SLO_MET, AUDIT_BEHIND),
+    *(KEYS, WITHIN_GRACE, WITHIN_GRACE_LATELY, SLO_MET, AUDIT_BEHIND),
 )
-LABELLED_GAUGES = (KEYS,)
 # Metrics that the documents call by a second name as well.
 ALIASES = {"invalid_hash": "hash_format_error"}
 # Rules of this name count records, not verdicts: they are part of no total.

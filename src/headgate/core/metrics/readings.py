@@ -15,11 +15,11 @@ from typing import Protocol
 
 from headgate import __version__
 from headgate.app import COLLECTORS, load
-from headgate.core.ledger.model import LedgerRow, RuleCount, Run, RunState
+from headgate.core.ledger.model import Dimensions, LedgerRow, RuleCount, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.metrics import names
-from headgate.core.metrics.names import KEPT_GAUGES, LABELLED_GAUGES, Family, Metric
-from headgate.core.metrics.windows import Dimensions, all_dimensions, dimensions_of, told_by
+from headgate.core.metrics.names import KEPT_GAUGES, Family, Metric
+from headgate.core.metrics.windows import dimensions_of, told_by
 
 AT_ONCE = 5_000
 REMEMBERED = 3
@@ -95,41 +95,7 @@ class Sums:
         self.rules[key] = (n + count.n, matched + count.matched)
 
 
-def keep(store: OpsStore, metric: Metric, job: str, value: float) -> None:
-    """Remember the value until the job measures it again."""
-    store.mark(f"gauge:{metric.name}:{job}", f"{value:g}" if value % 1 else str(int(value)))
-
-
-def keep_labelled(store: OpsStore, metric: Metric, job: str, values: Mapping[str, float]) -> None:
-    """The same for a gauge with one more label: the value of each."""
-    for label, value in values.items():
-        keep(store, metric, f"{job}:{label}", value)
-
-
-def kept_labelled(store: OpsStore) -> dict[Metric, dict[tuple[str, ...], float]]:
-    """The last values of gauges with one more label, by job and label."""
-    found: dict[Metric, dict[tuple[str, ...], float]] = {metric: {} for metric in LABELLED_GAUGES}
-    for metric in LABELLED_GAUGES:
-        prefix = f"gauge:{metric.name}:"
-        for name, mark in store.marks(prefix).items():
-            job, _, label = name.removeprefix(prefix).rpartition(":")
-            found[metric][job, label] = float(mark.value)
-    return found
-
-
-def kept(store: OpsStore) -> dict[Metric, dict[str, float]]:
-    """The last value of every such gauge, by job."""
-    found: dict[Metric, dict[str, float]] = {metric: {} for metric in KEPT_GAUGES}
-    for metric in KEPT_GAUGES:
-        prefix = f"gauge:{metric.name}:"
-        for name, mark in store.marks(prefix).items():
-            found[metric][name.removeprefix(prefix)] = float(mark.value)
-    return found
-
-
 HIGH = 1.0
-# As a run of a stream keeps it among its options.
-TRIGGER = "trigger_seconds"
 
 
 @dataclass(frozen=True)
@@ -160,8 +126,10 @@ class Readings:
         store: OpsStore,
         engine: Callable[[], EngineReading | None] = lambda: None,
         lags: Callable[[], Sequence[JobLag]] = lambda: (),
+        find_trigger: Callable[[Run], float | None] = lambda _: None,
     ) -> None:
         self._store, self._engine, self._lags = store, engine, lags
+        self._find_trigger = find_trigger
         kinds: Iterable[Callable[[OpsStore], Collector]] = map(load, COLLECTORS)
         self._collectors = tuple(kind(store) for kind in kinds)
         self._sums = Sums(store, self._collectors)
@@ -205,9 +173,10 @@ class Readings:
 
     def _backpressure(self, active: Iterable[Run]) -> Iterator[Family]:
         ratios = {
-            run.job: [took / float(run.options[TRIGGER]) for took in sums.last_durations]
+            run.job: [took / trigger for took in sums.last_durations]
             for run in active
-            if TRIGGER in run.options and (sums := self._sums.jobs.get(run.job)) is not None
+            if (sums := self._sums.jobs.get(run.job)) is not None
+            and (trigger := self._find_trigger(run)) is not None
         }
         known = sorted((job, found) for job, found in ratios.items() if found)
         yield _by_job(names.BACKPRESSURE, ((job, found[-1]) for job, found in known))
@@ -217,10 +186,8 @@ class Readings:
         counts = sorted(self._store.window_counts().items())
         for at, metric in enumerate((names.WINDOWS_OPEN, names.WINDOWS_CLOSED, names.WINDOWS_LATE)):
             yield _by_job(metric, ((job, found[at]) for job, found in counts))
-        for metric, values in kept(self._store).items():
-            yield _by_job(metric, sorted(values.items()))
-        for metric, values in kept_labelled(self._store).items():
-            yield Family(metric, tuple(sorted(values.items())))
+        for metric in KEPT_GAUGES:
+            yield Family(metric, tuple(sorted(self._store.gauges(metric.name).items())))
 
     def _sinks(self) -> Iterator[Family]:
         states = self._store.sinks()
@@ -245,7 +212,7 @@ class Readings:
             yield Family(metric, (((), value),))
 
     def _rules(self) -> Iterator[Family]:
-        dimensions = all_dimensions(self._store)
+        dimensions = self._store.dimensions()
         rules = [(key, found) for key, found in sorted(self._sums.rules.items())]
         by_metric: dict[Metric, dict[tuple[str, ...], float]] = {}
         for (job, rule, metric, severity), (n, matched) in rules:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from headgate.core.ledger.model import Closing, Window, canonical, fingerprint, parse
+from headgate.core.ledger.model import Closing, Dimensions, Window, canonical, fingerprint
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.metrics.names import (
     CLEAN,
@@ -302,29 +302,15 @@ def _origin(record: WindowRecord, suffix: str = "") -> dict[str, Any]:
     }
 
 
-_MARK = "dimensions:"
 SWEEP = "sweep-"
 
 
-@dataclass(frozen=True)
-class Dimensions:
-    """The labels that every metric of a job's rules has, and what its dotted names begin with."""
-
-    env: str
-    dc: str
-    table: str
-    topic: str
-    namespace: str = ""
-
-
-def keep_dimensions(store: OpsStore, shape: WindowShape) -> None:
-    """Keep them, so that a scrape needs neither the job nor its declaration."""
+def write_dimensions(store: OpsStore, shape: WindowShape) -> None:
+    """Keep the dimensions of the job's metrics: a scrape needs neither the job nor its declaration."""
     labels = (shape.env, shape.dc, shape.table_name, shape.topic_name)
-    found = Dimensions(*labels, namespace=shape.namespace)
-    name, words = f"{_MARK}{shape.job}", canonical(vars(found))
-    known = store.read_mark(name)
-    if known is None or known.value != words:
-        store.mark(name, words)
+    dimensions = Dimensions(*labels, namespace=shape.namespace)
+    if store.dimensions().get(shape.job) != dimensions:
+        store.write_dimensions(shape.job, dimensions)
 
 
 def told_by(job: str) -> str:
@@ -335,14 +321,6 @@ def told_by(job: str) -> str:
 def dimensions_of(job: str, known: Mapping[str, Dimensions]) -> Dimensions:
     """A job without dimensions yet is labelled with its own name as the table."""
     return known.get(told_by(job)) or Dimensions("", "", job, "")
-
-
-def all_dimensions(store: OpsStore) -> dict[str, Dimensions]:
-    """The dimensions of every job that has any."""
-    return {
-        name.removeprefix(_MARK): Dimensions(**parse(mark.value))
-        for name, mark in store.marks(_MARK).items()
-    }
 
 
 AT_ONCE = 2000
@@ -360,7 +338,7 @@ class Emitter:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store, self._shape, self._sums, self._clock = store, shape, sums, clock
-        keep_dimensions(store, shape)
+        write_dimensions(store, shape)
 
     def close_due(self, *, everything: bool = False) -> int:
         """Close what is due, or everything at the end of a batch run; how many have a record.

@@ -7,6 +7,7 @@ filters do not wait for them.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -41,6 +42,7 @@ from headgate.filters.targets.deployment import (
     removals_of,
 )
 
+_LOG = logging.getLogger("headgate")
 LEASE = "control-plane"
 LEASE_SECONDS = 3.0
 AGREE_EVERY = timedelta(seconds=2)
@@ -243,7 +245,7 @@ class Reconciler:
         try:
             held = target.held()
         except HeadgateError as error:
-            self._store.mark(f"control:agree:{name}", error.one_line)
+            _LOG.info("target %s: %s", name, error.one_line)
             return
         records = {record.id: record for record in self._control.filters()}
         mine = {id for id, record in records.items() if record.target == name and record.runs}
@@ -251,7 +253,7 @@ class Reconciler:
             try:
                 self._put_right(target, id, records[id] if id in mine else None, held)
             except HeadgateError as error:
-                self._store.mark(f"control:agree:{name}:{id}", error.one_line)
+                _LOG.info("target %s, filter %s: %s", name, id, error.one_line)
 
     def _put_right(
         self,

@@ -13,23 +13,18 @@ from typing import TYPE_CHECKING
 
 from headgate.core.engine.batch import Result, Work, ledger_row
 from headgate.core.engine.checkpoint import Checkpoint, goes_on_at, repair_checkpoint
-from headgate.core.engine.recovery import REPAIR, Repaired
-from headgate.core.engine.run import (
-    DLQ_TOPIC,
-    MOST,
-    GroupOffsetsOf,
-    RunContext,
-    RunProgress,
-    trigger_of,
-)
-from headgate.core.engine.stream import Pace, read_range
+from headgate.core.engine.recovery import Repaired
+from headgate.core.engine.run import GroupOffsetsOf, RunContext, RunProgress
+from headgate.core.engine.run_options import TopicRunForm, TopicRunOptions
+from headgate.core.engine.stream import read_range
 from headgate.core.engine.topic_run import TopicRun, gap_range
 from headgate.core.kafka.offsets import Followed, expired
 from headgate.core.kafka.topics import Topics, TopicSpec
 from headgate.core.lake.spark import create
 from headgate.core.lake.table import Reached
-from headgate.core.ledger.model import ACCEPTED_GAP, Intent, Progress, Range
+from headgate.core.ledger.model import ACCEPTED_GAP, Intent, Progress
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import OffsetRange, TopicRange, expect_range
 from headgate.core.sql.fragments import DEAD_LETTERS, dead_letter_table
 from headgate.errors import (
     BatchRefusedError,
@@ -38,6 +33,7 @@ from headgate.errors import (
     UnavailableError,
 )
 from headgate.filters.router.batch import Means, RouterBatch, RouterTarget, ledger_reached
+from headgate.filters.router.job_kinds import dlq_topic_of
 from headgate.filters.router.plan import ReplayRequests, World, is_new, judged_or_owed, planned
 from headgate.filters.router.sets import FilterSet, FilterSets, OutputTopics
 from headgate.filters.router.views import RouterViews
@@ -114,8 +110,8 @@ def repair_router(context: RunContext, target: RouterTarget, topic: Followed) ->
 class RouterRun(TopicRun):
     """Takes the micro-batches of one run through the protocol, each under the set that is wanted."""
 
-    def __init__(self, context: RunContext, target: RouterTarget, pace: Pace) -> None:
-        super().__init__(context, target, pace)
+    def __init__(self, context: RunContext, target: RouterTarget, options: TopicRunOptions) -> None:
+        super().__init__(context, target, options)
         self._router, self._routing = target, context.store.part(RoutingStore)
         self._topics = Topics(target.bootstrap)
         self._outputs = OutputTopics(self._topics)
@@ -161,7 +157,7 @@ class RouterRun(TopicRun):
         except UnavailableError:
             return  # the next tick looks again; whether the broker is away is told elsewhere
 
-    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+    def handle(self, frame: DataFrame, range_: OffsetRange, batch_id: int) -> None:
         self.take_over()
         super().handle(frame, range_, batch_id)
 
@@ -169,7 +165,9 @@ class RouterRun(TopicRun):
         return RouterBatch(frame, self._means, self)
 
     def _again(self, intent: Intent) -> Work:
-        frame = read_range(self._context.session, self._router.bootstrap, intent.range)
+        frame = read_range(
+            self._context.session, self._router.bootstrap, expect_range(intent.range, TopicRange)
+        )
         return RouterBatch(frame, self._means, self, again=True)
 
     def _gap(self) -> Work:
@@ -270,13 +268,14 @@ def run_router(context: RunContext) -> None:
     context = replace(context, session=context.session.newSession())
     target = router_target(context, context.run.subject)
     topic = Followed.one(Topics(target.bootstrap).found(target.source))
-    if context.run.options.get("form") == REPAIR:
+    options = TopicRunOptions.of(context.run)
+    if options.form is TopicRunForm.REPAIR:
         done = repair_router(context, target, topic)
         words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
         context.report(Progress(words=words))
         return
     prepare(context, target)
-    RouterRun(context, target, pace_of(context)).follow(topic)
+    RouterRun(context, target, options).follow(topic)
 
 
 def router_target(context: RunContext, source: str) -> RouterTarget:
@@ -284,16 +283,11 @@ def router_target(context: RunContext, source: str) -> RouterTarget:
     return RouterTarget(
         job=context.run.job,
         table=DEAD_LETTERS,
-        dlq_topic=context.run.options.get(DLQ_TOPIC) or dlq_topic_of(source),
+        dlq_topic=dlq_topic_of(source),
         bootstrap=str(context.settings.need("bootstrap_servers")),
         store=context.store,
         source=source,
     )
-
-
-def dlq_topic_of(source: str) -> str:
-    """Where the dead letters of a topic go beside their table."""
-    return f"{source}.dlq"
 
 
 def prepare(context: RunContext, target: RouterTarget) -> None:
@@ -301,10 +295,3 @@ def prepare(context: RunContext, target: RouterTarget) -> None:
     create(context.session, (text for text in dead_letter_table().split(";") if text.strip()))
     spec = TopicSpec(target.dlq_topic, DLQ_PARTITIONS, DLQ_RETENTION_DAYS)
     Topics(target.bootstrap).create([spec])
-
-
-def pace_of(context: RunContext) -> Pace:
-    """How the batches of this run are cut."""
-    settings, kept = context.settings, context.run.options
-    most = int(kept.get(MOST, settings.max_offsets_per_batch))
-    return Pace(trigger_of(context.run, settings), most)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from headgate.config.settings import Settings
 from headgate.core.engine.job_kind import DeclaredRun, JobDetails, JobKind, always
-from headgate.core.engine.run import Reading
+from headgate.core.engine.run_options import TopicRunOptions, choose_trigger
 from headgate.core.ledger.model import Run
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.filters.router.plan import REPLAY
@@ -33,12 +33,22 @@ class RouterFilter:
 
 
 def declare_router_run(settings: Settings, store: OpsStore, topic: str, mode: str) -> DeclaredRun:
-    most = settings.max_offsets_per_batch
-    return DeclaredRun("", Reading(topic, f"{topic}.dlq", ROUTER_SECONDS, most).options(mode))
+    options = TopicRunOptions(
+        topic=topic,
+        dlq_topic=dlq_topic_of(topic),
+        trigger_seconds=choose_trigger(mode, ROUTER_SECONDS),
+        max_offsets_per_batch=settings.max_offsets_per_batch,
+    )
+    return DeclaredRun("", options)
 
 
 def declare_replay_run(settings: Settings, store: OpsStore, filter: str, mode: str) -> DeclaredRun:
-    return DeclaredRun("", {})
+    return DeclaredRun("")
+
+
+def dlq_topic_of(source: str) -> str:
+    """Where the dead letters of a topic go beside their table."""
+    return f"{source}.dlq"
 
 
 def default_topic(settings: Settings) -> str:
@@ -70,6 +80,7 @@ ROUTER_KIND = JobKind(
     subject="topic",
     run="headgate.filters.router.job:run_router",
     declare_run=declare_router_run,
+    options=TopicRunOptions,
     default_subject=default_topic,
     can_stream=True,
     topics=own_topic,

@@ -14,8 +14,9 @@ from headgate.core.engine.run import RunContext, RunProgress
 from headgate.core.engine.stream import explain, read_range
 from headgate.core.kafka.offsets import Followed
 from headgate.core.kafka.topics import Topics
-from headgate.core.ledger.model import Intent, Range
+from headgate.core.ledger.model import Intent
 from headgate.core.ledger.offset_ranges import Spans, blocks, first
+from headgate.core.ledger.ranges import Range, TopicRange, expect_range
 from headgate.errors import LeaseLostError, OperationError, UsageError
 from headgate.filters.router.batch import Means, PoisonedFilterError, RouterBatch
 from headgate.filters.router.job import prepare, router_target
@@ -131,7 +132,9 @@ class _Replay:
         return self._sets.compiled(revision, kept.content).topic
 
     def _batch(self, range_: Range, *, again: bool = False) -> RouterBatch:
-        frame = read_range(self._context.session, self._target.bootstrap, range_)
+        frame = read_range(
+            self._context.session, self._target.bootstrap, expect_range(range_, TopicRange)
+        )
         return RouterBatch(frame, self._means, self, again=again)
 
     def suspend(self, intent: Intent, set_: FilterSet, why: Mapping[str, str]) -> Intent:

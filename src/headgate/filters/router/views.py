@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from headgate.conditions.literals import spark_literal
 from headgate.core.engine.batch import Faults
 from headgate.core.lake.spark import session_id, sql
-from headgate.core.ledger.model import Intent, Range, canonical
+from headgate.core.ledger.model import Intent, canonical
+from headgate.core.ledger.ranges import TopicRange, expect_range
 from headgate.errors import OperationError
 from headgate.filters.router.sets import FilterSet
 
@@ -145,14 +146,10 @@ JOIN {FILTERS} USING (filter)""",
 
 def _told(intent: Intent) -> dict[str, str]:
     return {
-        "source": spark_literal(topic_of(intent.range)),
+        "source": spark_literal(expect_range(intent.range, TopicRange).topic),
         "source_id": spark_literal(intent.range.source_id),
         "set_id": spark_literal(intent.revisions[0]),
     }
-
-
-def topic_of(range_: Range) -> str:
-    return range_.source.partition(":")[2]
 
 
 def _header(name: str, value: str) -> str:

@@ -16,8 +16,9 @@ from headgate.declarations.errors import Declared
 from headgate.errors import DeclarationError, UsageError
 from headgate.quality.compile.resolve import JudgedTable, judged_table, load_judged
 from headgate.quality.compile.tables import QUALITY, RECONCILE
-from headgate.quality.revision import RulesRevision, deployed, fetch
+from headgate.quality.revision import RulesRevision, fetch
 from headgate.quality.spec.loader import find_table, rule_files, tables_in
+from headgate.quality.store import RuleStore
 
 DEPLOYED = "deployed"
 GIT = "git:"
@@ -61,7 +62,7 @@ class Finder:
 
     def _deployed(self) -> Revision:
         table = self._need_table(DEPLOYED)
-        found = deployed(self.store, table)
+        found = self.store.part(RuleStore).deployed_revision(table)
         if found is None:
             raise UsageError(
                 f"no revision of {table} is deployed", fix=f"headgate rules deploy {table}"
@@ -87,7 +88,7 @@ class Finder:
                 hash_ for row in self.store.newest_batches(job, _KEPT) for hash_ in row.revisions
             )
             yield from (run.revision for run in self.store.runs(job))
-        yield from filter(None, [deployed(self.store, table)])
+        yield from filter(None, [self.store.part(RuleStore).deployed_revision(table)])
 
     def _of_git(self, name: str) -> Revision:
         """The file that declares the table now, as it was at that commit, with the lists beside it."""

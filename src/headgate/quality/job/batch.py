@@ -29,6 +29,7 @@ from headgate.core.lake.spark import Snapshot, sql
 from headgate.core.lake.table import Committed, ManagedTable, Reached, topic_reached
 from headgate.core.ledger.model import Intent, Judged, canonical
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import is_rebuild
 from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.windows import earlier, later
 from headgate.core.sql.fragments import DEAD_LETTERS, job_name
@@ -74,7 +75,7 @@ class QualityTarget(TopicTarget):
         partials = ManagedTable(session, self.partials).commit_of(intent)
         outcomes = (partials.marker.outcomes if partials else None) or {ACCEPTED: 0}
         rows = outcomes.get(ACCEPTED, 0) + outcomes.get(DEAD_LETTER, 0)
-        if not intent.range.starts_anew and rows != results.snapshot.added:
+        if not is_rebuild(intent.range) and rows != results.snapshot.added:
             raise BatchRefusedError(
                 f"a batch of {intent.job} does not add up",
                 why=f"{results.snapshot.added} rows in {self.table}, but {dict(outcomes)} with its partials",

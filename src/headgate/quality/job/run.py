@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headgate.config.settings import Settings
-from headgate.core.engine.recovery import REPAIR, repair_topic
-from headgate.core.engine.run import DLQ_TOPIC, MOST, TOPIC, RunContext, trigger_of
-from headgate.core.engine.stream import Pace
+from headgate.core.engine.recovery import repair_topic
+from headgate.core.engine.run import RunContext
+from headgate.core.engine.run_options import TopicRunForm
 from headgate.core.kafka.offsets import Followed
 from headgate.core.kafka.topics import Topics
 from headgate.core.lake.spark import Views, create
@@ -19,7 +19,9 @@ from headgate.core.ledger.ops_store import OpsStore
 from headgate.quality.job.batch import QualityTarget
 from headgate.quality.job.snapshot import SnapshotRun
 from headgate.quality.job.topic import QualityRun, with_keys
-from headgate.quality.revision import Revisions, RulesRevision, deployed_mark
+from headgate.quality.job_kind import QualityRunOptions
+from headgate.quality.revision import Revisions, RulesRevision
+from headgate.quality.store import RuleStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,18 +40,18 @@ def kept_views(session: SparkSession, store: OpsStore, settings: Settings) -> Ge
 
 def views_of(session: SparkSession, store: OpsStore, settings: Settings) -> Views:
     """The tables that views read are made with them: a view can be listed before the first batch."""
-    revisions = Revisions(store, settings)
-    prefix = deployed_mark("")
+    revisions, rule_store = Revisions(store, settings), store.part(RuleStore)
 
     def deployed() -> Mapping[str, str]:
-        return {name: f"{mark.value} {mark.at}" for name, mark in store.marks(prefix).items()}
+        rows = rule_store.deployed_revisions()
+        return {row.table: f"{row.revision} {row.at}" for row in rows}
 
-    def statements(name: str) -> Sequence[str]:
-        found = store.read_mark(name)
-        if found is None:
+    def statements(table: str) -> Sequence[str]:
+        revision = rule_store.deployed_revision(table)
+        if revision is None:
             return ()
-        rules = revisions.of(found.value)
-        return (*rules.tables(), *rules.permanent_views(revisions.script(found.value)))
+        rules = revisions.of(revision)
+        return (*rules.tables(), *rules.permanent_views(revisions.script(revision)))
 
     return Views(session, deployed, statements)
 
@@ -65,14 +67,14 @@ def run_quality(context: RunContext) -> None:
     if not rules.follows_a_topic:
         SnapshotRun(context, target).evaluate()
         return
-    name = context.run.options.get(TOPIC) or rules.topic_of(rules.first, context.settings)
-    topic = Followed.one(Topics(target.bootstrap).found(name))
-    if context.run.options.get("form") == REPAIR:
+    options = QualityRunOptions.of(context.run)
+    topic = Followed.one(Topics(target.bootstrap).found(options.topic))
+    if options.form is TopicRunForm.REPAIR:
         done = repair_topic(context, target, topic)
         words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
         context.report(Progress(words=words))
         return
-    QualityRun(context, target, pace_of(context)).follow(topic)
+    QualityRun(context, target, options).follow(topic)
 
 
 def quality_target(
@@ -80,22 +82,11 @@ def quality_target(
 ) -> QualityTarget:
     """Where this run writes; a table has neither a broker nor a topic for its dead letters."""
     settings, run = context.settings, context.run
-    dlq_topic, bootstrap = "", ""
-    if rules.follows_a_topic:
-        dlq_topic = run.options.get(DLQ_TOPIC) or rules.dlq_topic_of(rules.first, settings)
-        bootstrap = str(settings.need("bootstrap_servers"))
     return QualityTarget(
         job=run.job,
         table=rules.results,
-        dlq_topic=dlq_topic,
-        bootstrap=bootstrap,
+        dlq_topic=QualityRunOptions.of(run).dlq_topic,
+        bootstrap=str(settings.need("bootstrap_servers")) if rules.follows_a_topic else "",
         name=rules.name,
         revisions=revisions,
     )
-
-
-def pace_of(context: RunContext) -> Pace:
-    """How the batches of this run are cut."""
-    settings, kept = context.settings, context.run.options
-    most = int(kept.get(MOST, settings.max_offsets_per_batch))
-    return Pace(trigger_of(context.run, settings), most)

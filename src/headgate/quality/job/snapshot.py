@@ -13,7 +13,8 @@ from headgate.core.engine.staging import bind, publish_once, stage
 from headgate.core.lake.commits import moved, until_unmoved, writing_to
 from headgate.core.lake.spark import IcebergTable, Snapshot, create, sql
 from headgate.core.lake.table import ManagedTable, Reached, Staging
-from headgate.core.ledger.model import SNAPSHOT, TABLE_SOURCE, Intent, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerRow
+from headgate.core.ledger.ranges import Range, TableRange, expect_range
 from headgate.core.sql.fragments import DEAD_LETTERS, table_name
 from headgate.core.sql.script import Script
 from headgate.declarations.types import STRING
@@ -28,7 +29,8 @@ from headgate.quality.job.batch import (
 )
 from headgate.quality.job.topic import count_matched, stop_if_matched
 from headgate.quality.job.windows import emitter_of
-from headgate.quality.revision import RulesRevision, running_mark
+from headgate.quality.revision import RulesRevision
+from headgate.quality.store import RuleStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,20 +60,19 @@ class SnapshotSource:
         if faults:
             raise DeclarationError(faults)
 
-    def range(self) -> Range:
+    def range(self) -> TableRange:
         """The current snapshot, as an intent keeps it."""
         table = self._look()
         current = table.current()
-        end = {SNAPSHOT: current.id if current else EMPTY}
-        return Range(f"{TABLE_SOURCE}{self.name}", table.uuid, {}, end)
+        return TableRange(self.name, table.uuid, None, current.id if current else EMPTY)
 
-    def count_rows(self, range_: Range) -> int:
-        snapshot = self._look().snapshot(range_.end[SNAPSHOT])
+    def count_rows(self, range_: TableRange) -> int:
+        snapshot = self._look().snapshot(range_.last)
         return snapshot.total if snapshot else 0
 
     def read(self, range_: Range) -> DataFrame:
         """The rows of the snapshot."""
-        name, snapshot = table_name(self.name), range_.end[SNAPSHOT]
+        name, snapshot = table_name(self.name), expect_range(range_, TableRange).last
         if snapshot == EMPTY:
             return self._session.table(name).limit(0)
         reader = self._session.read.format("iceberg")
@@ -102,7 +103,7 @@ class SnapshotRun:
         context, script = self._context, self._target.revisions.script(self._revision)
         self._source.check_columns()
         create(context.session, self._rules.permanent_views(script))
-        context.store.mark(running_mark(context.run.job), self._revision)
+        context.store.part(RuleStore).write_running_revision(context.run.job, self._revision)
         done, range_ = self._settle_published(), self._source.range()
         if done is None or done.range.end != range_.end:
             self._process(range_)
@@ -119,7 +120,7 @@ class SnapshotRun:
             self._settle(done)
         return done
 
-    def _process(self, range_: Range) -> None:
+    def _process(self, range_: TableRange) -> None:
         run = self._context.run
         self._progress.begin(self._source.count_rows(range_))
         row = self._protocol.process(

@@ -15,20 +15,21 @@ from headgate.conditions.literals import spark_literal
 from headgate.core.engine.batch import Work
 from headgate.core.engine.checkpoint import Checkpoint
 from headgate.core.engine.run import RunContext
-from headgate.core.engine.stream import Pace
+from headgate.core.engine.run_options import KafkaRunOptions
 from headgate.core.engine.topic_run import TopicRun
 from headgate.core.kafka.offsets import Followed
 from headgate.core.lake.spark import create, sql
 from headgate.core.lake.table import SUMMARY, ManagedTable
-from headgate.core.ledger.model import LedgerRow, Range, Run, RunState
+from headgate.core.ledger.model import LedgerRow, Run, RunState
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import OffsetRange
 from headgate.core.metrics.names import UNIQUE_KEYS
-from headgate.core.metrics.readings import keep
 from headgate.core.metrics.windows import earlier
 from headgate.errors import OperationError
 from headgate.quality.job.batch import QualityBatch, QualityTarget
 from headgate.quality.job.windows import emitter_of
-from headgate.quality.revision import STOP, RuleRevision, RulesRevision, deployed, running_mark
+from headgate.quality.revision import STOP, RuleRevision, RulesRevision
+from headgate.quality.store import RuleStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,8 @@ class SeenKeys:
         """Note how large the table is, for whoever looks at the job."""
         if rules.keys is not None:
             current = ManagedTable(self._session, rules.keys).look().current()
-            keep(self._store, UNIQUE_KEYS, self._job, current.total if current else 0)
+            keys = current.total if current else 0
+            self._store.write_gauge(UNIQUE_KEYS.name, self._job, keys)
 
     def let_go(self, rules: RulesRevision, greatest: datetime | None, at: datetime) -> None:
         """Delete keys that no row can meet any more; not at every batch, but some at a time.
@@ -91,8 +93,10 @@ class StoppedByRuleError(OperationError):
 class QualityRun(TopicRun):
     """Takes the micro-batches of one run through the protocol, each under the deployed revision."""
 
-    def __init__(self, context: RunContext, target: QualityTarget, pace: Pace) -> None:
-        super().__init__(context, target, pace)
+    def __init__(
+        self, context: RunContext, target: QualityTarget, options: KafkaRunOptions
+    ) -> None:
+        super().__init__(context, target, options)
         self._quality = target
         self._keys = SeenKeys(context.session, context.store, target.job)
         self._revision = ""
@@ -108,22 +112,23 @@ class QualityRun(TopicRun):
 
     def take_over(self) -> None:
         """The revision that was deployed last judges from the next batch on."""
-        store, run = self._context.store, self._context.run
-        wanted = deployed(store, run.subject) or run.revision
-        if wanted == self._revision:
+        store, run = self._context.store.part(RuleStore), self._context.run
+        deployed = store.deployed_revision(run.subject) or run.revision
+        if deployed == self._revision:
             return
-        rules, script = self._quality.revisions.of(wanted), self._quality.revisions.script(wanted)
+        revisions = self._quality.revisions
+        rules, script = revisions.of(deployed), revisions.script(deployed)
         create(self._context.session, (*rules.tables(), *rules.permanent_views(script)))
-        self._revision = wanted
+        self._revision = deployed
         self._target = self._quality = with_keys(self._context, self._quality)
         self._emitter = emitter_of(self._context, self.rules)
-        store.mark(running_mark(run.job), wanted)
+        store.write_running_revision(run.job, deployed)
 
     def tick(self) -> None:
         self.take_over()
         self._emitter.close_due()
 
-    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+    def handle(self, frame: DataFrame, range_: OffsetRange, batch_id: int) -> None:
         self.take_over()
         super().handle(frame, range_, batch_id)
 
@@ -170,7 +175,7 @@ class QualityRun(TopicRun):
 def was_told(row: LedgerRow, failed: Iterable[Run]) -> bool:
     """Whether a run has ended by the stop that this batch asked for, or by one behind it.
 
-    The run's end tells it, and nothing before it: a mark could be set by a run that is killed then.
+    The run's end tells it, and nothing before it: a run that notes it elsewhere could be killed then.
     """
     stops = [run for run in failed if run.error_code == StoppedByRuleError.code]
     # By time too: after a rebuild the ledger has numbers of runs that the store does not know.

@@ -21,6 +21,7 @@ from headgate.core.engine.run import RunContext
 from headgate.core.lake.spark import sql
 from headgate.core.ledger.model import ACTIVE, Intent, Judged, RuleCount, TouchedWindow
 from headgate.core.ledger.ops_store import OpsStore, utc_now
+from headgate.core.ledger.ranges import is_rebuild
 from headgate.core.metrics.windows import (
     FIRST,
     IDLE,
@@ -31,7 +32,8 @@ from headgate.core.metrics.windows import (
     WindowSums,
     moment,
 )
-from headgate.quality.revision import RulesRevision, deployed, fetch
+from headgate.quality.revision import RulesRevision, fetch
+from headgate.quality.store import RuleStore
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -85,7 +87,7 @@ class Partials:
         # Those that the calendar does not have are one: its first, or its last.
         windows = {window.start: window for window in touched}.values()
         judged = sum(int(r["n"] or 0) for r in rows if r["name"] is None)
-        anew = intent.range.starts_anew
+        anew = is_rebuild(intent.range)
         return Judged(tuple(sorted(counts)), tuple(sorted(windows)), anew, judged)
 
     def greatest_event_time(self, before: datetime) -> datetime | None:
@@ -250,7 +252,7 @@ class LeftOpen:
 
     def _close(self, job: str) -> int:
         name = job.partition("-")[2]
-        revision = deployed(self._store, name)
+        revision = self._store.part(RuleStore).deployed_revision(name)
         if revision is None:
             return 0
         rules = fetch(self._store, revision)

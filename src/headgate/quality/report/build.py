@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from headgate.core.ledger.model import SNAPSHOT, LedgerRow, Range, RuleCount, Run
+from headgate.core.ledger.model import LedgerRow, RuleCount, Run
+from headgate.core.ledger.ranges import SNAPSHOT, Range
 from headgate.quality.compile.resolve import JudgedRule, JudgedTable, rule_words
+from headgate.quality.job_kind import QualityRunOptions
 from headgate.quality.report.model import (
     Header,
     Point,
@@ -285,7 +287,7 @@ def _header(judged: JudgedTable, evidence: Evidence, made_at: datetime) -> Heade
 
 def _sources(judged: JudgedTable, evidence: Evidence) -> tuple[str, ...]:
     """By their real names: a declared one may be a placeholder, and a run may have read nothing."""
-    topic = evidence.run.options.get("topic")
+    topic = QualityRunOptions.of(evidence.run).topic
     if topic and not evidence.own:
         return (topic,)
     read = source_names([row.range for row in evidence.own or evidence.batches[-1:]])

@@ -10,13 +10,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from headgate.core.kafka.reader import PARTITION_END, consume, open_consumer
+from headgate.core.kafka.reader import (
+    COMMIT_SECONDS,
+    PARTITION_END,
+    close_within,
+    commit_within,
+    consume,
+    open_consumer,
+)
 from headgate.errors import UnavailableError
 from headgate.reconcile.cassandra.session import Cassandra, quoted
 
@@ -159,11 +167,13 @@ def _copy(
             done.written += _written(cassandra, done.table, rows)
             done.skipped += len(values) - len(rows)
             if values:
-                consumer.commit(asynchronous=False)
+                # What is not committed comes again, and is known then.
+                with suppress(UnavailableError):
+                    commit_within(consumer, COMMIT_SECONDS)
             elif once and ends and len(ends) == len(consumer.assignment()):
                 return
     finally:
-        consumer.close()
+        close_within(consumer, COMMIT_SECONDS)
 
 
 def _written(cassandra: Cassandra, table: str, rows: Sequence[Row]) -> int:

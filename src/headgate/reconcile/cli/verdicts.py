@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 def pair_limits(settings: Settings, table: str) -> Limits:
     """How long the sides of a pair wait: as deployed, else as declared."""
     from headgate.core.ledger.ops_store import OpsStore
-    from headgate.quality.revision import declared_rules, deployed, fetch
+    from headgate.quality.revision import declared_rules, fetch
+    from headgate.quality.store import RuleStore
 
     declared_pair(settings, table)
     with OpsStore.open(settings.ops_store_url) as store:
-        kept = deployed(store, table)
-        rules = fetch(store, kept) if kept else declared_rules(settings, table)
+        deployed = store.part(RuleStore).deployed_revision(table)
+        rules = fetch(store, deployed) if deployed else declared_rules(settings, table)
     limits = rules.limits or declared_rules(settings, table).limits
     assert limits is not None
     return limits

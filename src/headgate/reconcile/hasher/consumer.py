@@ -15,9 +15,17 @@ from typing import cast
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from headgate.core.kafka.reader import PARTITION_END, ReceivedMessage, consume, open_consumer
+from headgate.core.kafka.reader import (
+    COMMIT_SECONDS,
+    PARTITION_END,
+    ReceivedMessage,
+    close_within,
+    commit_within,
+    consume,
+    open_consumer,
+)
 from headgate.core.kafka.topics import Topics
-from headgate.errors import HeadgateError, OperationError
+from headgate.errors import HeadgateError, OperationError, UnavailableError
 from headgate.reconcile.hasher.requests import Record
 
 Partition = tuple[str, int]
@@ -140,7 +148,6 @@ class Offsets:
         self._told.update({p: o for p, o in offsets.items() if p in self._kept})
 
 
-COMMIT_SECONDS = 10.0
 AT_ONCE = 500
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -193,9 +200,9 @@ class Group:
         """Write to the group what is settled; what cannot be written now is written next time."""
         offsets = self._offsets.untold()
         wanted = [TopicPartition(t, p, offset) for (t, p), offset in offsets.items()]
-        with suppress(KafkaException):
+        with suppress(KafkaException, UnavailableError):
             if wanted and wait:
-                self._committed(None, self._consumer.commit(offsets=wanted, asynchronous=False))
+                self._committed(None, commit_within(self._consumer, COMMIT_SECONDS, wanted))
             elif wanted:
                 self._consumer.commit(offsets=wanted, asynchronous=True)
 
@@ -217,7 +224,7 @@ class Group:
 
     def close(self) -> None:
         """Leave the group, so that the others take over at once."""
-        self._consumer.close()
+        close_within(self._consumer, COMMIT_SECONDS)
 
     def _record(self, message: ReceivedMessage) -> Record:
         topic, partition = message.topic(), message.partition()

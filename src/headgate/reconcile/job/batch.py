@@ -18,11 +18,11 @@ from headgate.conditions.literals import spark_literal
 from headgate.core.engine.batch import BatchProtocol, Point, Result
 from headgate.core.engine.staging import BOUND, publish_letters, publish_once, set_clock, stage
 from headgate.core.engine.stream import read_ranges
-from headgate.core.kafka.offsets import topic_ranges
 from headgate.core.lake.dead_letters import send_dead_letters
 from headgate.core.lake.spark import Snapshot, session_id
 from headgate.core.lake.table import ManagedTable, Reached, topic_reached
-from headgate.core.ledger.model import TOPIC_SOURCE, Intent
+from headgate.core.ledger.model import Intent
+from headgate.core.ledger.ranges import PairRange, expect_range
 from headgate.core.sql.script import Script
 from headgate.errors import OperationError
 from headgate.quality.job.batch import REFUSED, bind_committed, closed_before, set_batch
@@ -221,9 +221,9 @@ class ReconcileBatch:
         """Verdicts on what has changed, staged; and what was seen of the states meanwhile."""
         intent, names = writing.intent, writing.rules.names
         late = is_late(writing.limits, kept.moment.dropped_by if kept.moment else 0)
-        judged = judged_states(kept.states, intent.range, late, straddling)
+        judged = judged_states(kept.states, writing.range, late, straddling)
         seen = Observation()
-        judged = judged.observe(seen, *_observed(intent)).where("changed")
+        judged = judged.observe(seen, *_observed(writing.range)).where("changed")
         judged.createOrReplaceTempView(names.states)
         results = self._session.table(names.results)
         if straddling is not None:
@@ -237,9 +237,9 @@ class ReconcileBatch:
         return staged, Seen(*(int(found.get(name) or 0) for name in Seen._fields))
 
 
-def _observed(intent: Intent) -> tuple[Column, ...]:
+def _observed(range_: PairRange) -> tuple[Column, ...]:
     """What is counted of states while they are judged, as `Seen` has it."""
-    first = (f"IF({inside(f'{s}_first', s, intent.range)}, 1, 0)" for s in SIDES)
+    first = (f"IF({inside(f'{s}_first', s, range_)}, 1, 0)" for s in SIDES)
     counts = {
         "states": "count(*)",
         "firsts": f"sum({' + '.join(f'coalesce({part}, 0)' for part in first)})",
@@ -255,6 +255,10 @@ class Writing:
     target: ReconcileTarget
     protocol: BatchProtocol
     intent: Intent
+
+    @property
+    def range(self) -> PairRange:
+        return expect_range(self.intent.range, PairRange)
 
     @cached_property
     def rules(self) -> RulesRevision:
@@ -272,7 +276,7 @@ class Writing:
 
     @cached_property
     def frames(self) -> Mapping[str, DataFrame]:
-        return read_ranges(self.session, self.target.bootstrap, self.intent.range)
+        return read_ranges(self.session, self.target.bootstrap, self.range)
 
     def bind(self) -> Records:
         """The records under the names that the file reads, and its views, unless they are there."""
@@ -286,7 +290,7 @@ class Writing:
         closed = closed_before(self.protocol, self.session, self.rules, self.intent)
         set_batch(self.session, self.intent, closed)
         frames = tuple(self.frames.values())
-        return Records(self.session, self.script, self.rules.names, self.intent.range, frames)
+        return Records(self.session, self.script, self.rules.names, self.range, frames)
 
     def states(self) -> DataFrame:
         """The states of these records alone."""
@@ -308,9 +312,8 @@ class Writing:
             self.session, self.protocol, self.intent, statement, counted.outcomes, letters
         )
         topics = self.target.dlq_topics or {}
-        for own in topic_ranges(self.intent.range).values():
-            topic = own.source.removeprefix(TOPIC_SOURCE)
+        for own in self.range.sides.values():
             one = replace(self.intent, range=own)
             send_dead_letters(
-                self.session, one, self.target.bootstrap, topics.get(topic, f"{topic}.dlq")
+                self.session, one, self.target.bootstrap, topics.get(own.topic, f"{own.topic}.dlq")
             )

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from headgate.conditions.literals import spark_literal
 from headgate.core.engine.checkpoint import Start
 from headgate.core.lake.spark import sql
-from headgate.core.ledger.model import canonical
-from headgate.core.ledger.ops_store import OpsStore
 from headgate.reconcile.compile.states import SIDES, STATE, merged_query
+from headgate.reconcile.store import PairStore, RestartWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -93,25 +92,21 @@ def _found(states: DataFrame, newest: int) -> Sequence[str] | None:
     return keys if len(keys) <= MOST else None
 
 
-def amid_window(store: OpsStore, job: str, start: Start | None, states: DataFrame) -> int | None:
+def find_restart_window(
+    store: PairStore, job: str, start: Start | None, states: DataFrame
+) -> int | None:
     """The last window that the table knew when this checkpoint began; None where it began with nothing.
 
     It is looked up once for each beginning, before the first batch adds to the table.
     """
     if start is None or not any(start.offsets.values()):
         return None
-    name, own = f"amid:{job}", f"{start.topic_id} {canonical(dict(start.offsets))}"
-    kept = store.read_mark(name)
-    if kept is not None and kept.value.startswith(f"{own}="):
-        return _number(kept.value.removeprefix(f"{own}="))
-    row = states.selectExpr("unix_micros(max(window_start)) AS last").first()
-    last = "" if row is None or row["last"] is None else str(row["last"])
-    store.mark(name, f"{own}={last}")
-    return _number(last)
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text else None
+    offsets, restart = dict(start.offsets), store.restart_window(job)
+    if restart is None or (restart.source_id, restart.start) != (start.topic_id, offsets):
+        row = states.selectExpr("unix_micros(max(window_start)) AS newest").first()
+        restart = RestartWindow(start.topic_id, offsets, row["newest"] if row else None)
+        store.write_restart_window(job, restart)
+    return restart.newest_window
 
 
 @dataclass(frozen=True)

@@ -15,21 +15,23 @@ from typing import TYPE_CHECKING
 
 from headgate.core.engine.batch import Work
 from headgate.core.engine.checkpoint import Checkpoint, repair_checkpoint
-from headgate.core.engine.recovery import REPAIR, repair_topic
-from headgate.core.engine.run import TOPIC_OF, RunContext
-from headgate.core.engine.stream import Pace, TopicQuery
-from headgate.core.kafka.offsets import FIRST_SIDE, Followed
+from headgate.core.engine.recovery import repair_topic
+from headgate.core.engine.run import RunContext
+from headgate.core.engine.run_options import TopicRunForm
+from headgate.core.engine.stream import TopicQuery
+from headgate.core.kafka.offsets import Followed
 from headgate.core.kafka.topics import Topics
 from headgate.core.lake.spark import create, sql
 from headgate.core.lake.table import ManagedTable
-from headgate.core.ledger.model import Intent, LedgerRow, Progress, Range
+from headgate.core.ledger.model import Intent, LedgerRow, Progress
+from headgate.core.ledger.ranges import OffsetRange
+from headgate.core.metrics.names import STATE_BYTES, STATE_ROWS
 from headgate.errors import OperationError
-from headgate.quality.job.run import pace_of
 from headgate.quality.job.topic import QualityRun
-from headgate.quality.revision import Revisions, RulesRevision, SourceRevision
+from headgate.quality.revision import Revisions, RulesRevision
 from headgate.reconcile.compile.states import CHANGES, STATES
 from headgate.reconcile.job.batch import ReconcileBatch, Touched
-from headgate.reconcile.job.cross_window import Ahead, Moment, amid_window
+from headgate.reconcile.job.cross_window import Ahead, Moment, find_restart_window
 from headgate.reconcile.job.publishers import hooks
 from headgate.reconcile.job.states import (
     AGGREGATED,
@@ -40,6 +42,8 @@ from headgate.reconcile.job.states import (
 )
 from headgate.reconcile.job.sweep import Sweep, sweep_job
 from headgate.reconcile.job.target import Hint, ReconcileTarget
+from headgate.reconcile.job_kind import PairRunOptions
+from headgate.reconcile.store import PairStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,14 +52,16 @@ if TYPE_CHECKING:
 class ReconcileRun(QualityRun):
     """Takes the micro-batches of both topics through the protocol, each under the deployed revision."""
 
-    def __init__(self, context: RunContext, target: ReconcileTarget, pace: Pace) -> None:
-        super().__init__(context, target, pace)
+    def __init__(
+        self, context: RunContext, target: ReconcileTarget, options: PairRunOptions
+    ) -> None:
+        super().__init__(context, target, options)
         self._pair = target
         self._sweep = Sweep(context, target)
         self._hooks = (self._sweep, *hooks(context, target))
         self._stream: TopicQuery | None = None
         self._checkpoint: Checkpoint | None = None
-        self._told: tuple[int, int] | None = None
+        self._published_state: tuple[int, int] | None = None
         self._ahead = Ahead()
 
     def read(self, topic: Followed, checkpoint: Checkpoint) -> None:
@@ -76,7 +82,7 @@ class ReconcileRun(QualityRun):
 
     def follow(self, topic: Followed) -> None:
         super().follow(topic)
-        self._tell_state()
+        self._write_state_gauges()
 
     def end(self) -> None:
         """Keys that still wait are settled, then windows are closed: each is told once."""
@@ -87,18 +93,18 @@ class ReconcileRun(QualityRun):
 
     def tick(self) -> None:
         super().tick()
-        self._tell_state()
+        self._write_state_gauges()
         for hook in self._hooks:
             hook.tick()
 
     def settled(self, row: LedgerRow | None) -> None:
         super().settled(row)
-        self._tell_state()
+        self._write_state_gauges()
         if row is not None:
             for hook in self._hooks:
                 hook.settled(row)
 
-    def handle(self, frame: DataFrame, range_: Range, batch_id: int) -> None:
+    def handle(self, frame: DataFrame, range_: OffsetRange, batch_id: int) -> None:
         touched = Touched(frame, self._hint, self._moment(batch_id), self._ahead)
         batch = self._last = ReconcileBatch(frame.sparkSession, self._pair, self._protocol, touched)
         super().handle(frame, range_, batch_id)
@@ -123,7 +129,9 @@ class ReconcileRun(QualityRun):
         return Moment(
             checkpoint.watermark_of(batch_id - 1),
             checkpoint.watermark_of(batch_id),
-            amid_window(self._context.store, self._pair.job, checkpoint.start(), states),
+            find_restart_window(
+                self._context.store.part(PairStore), self._pair.job, checkpoint.start(), states
+            ),
         )
 
     def _hint(self) -> Hint | None:
@@ -160,13 +168,13 @@ class ReconcileRun(QualityRun):
         script = self._pair.revisions.script(self.revision)
         return streaming_states(self._context.session, script, rules.names, rules.limits)
 
-    def _tell_state(self) -> None:
-        """How much state Spark keeps, for whoever looks at the job."""
-        found = self._stream.state() if self._stream is not None else None
-        if found is not None and found != self._told:
-            self._told = found
-            for name, value in zip(("dq_state_rows", "dq_state_bytes"), found, strict=True):
-                self._context.store.mark(f"gauge:{name}:{self._pair.job}", str(value))
+    def _write_state_gauges(self) -> None:
+        """Publish how much state Spark keeps, where that has changed."""
+        state = self._stream.state() if self._stream is not None else None
+        if state is not None and state != self._published_state:
+            self._published_state = state
+            for metric, value in zip((STATE_ROWS, STATE_BYTES), state, strict=True):
+                self._context.store.write_gauge(metric.name, self._pair.job, value)
 
 
 # Options of the query's own session. A batch without a record would only let go of old state, which
@@ -189,13 +197,14 @@ def run_reconcile(context: RunContext) -> None:
     target = reconcile_target(context, rules, revisions)
     fit_columns(ManagedTable(context.session, target.states), STATES)
     fit_columns(ManagedTable(context.session, target.table), CHANGES)
-    topic = _followed(context, rules)
-    if context.run.options.get("form") == REPAIR:
+    options, topics = PairRunOptions.of(context.run), Topics(target.bootstrap)
+    topic = Followed({side: topics.found(name) for side, name in options.topics.items()})
+    if options.form is TopicRunForm.REPAIR:
         done = repair_topic(context, target, topic)
         words = f"goes on at {dict(done.offsets)}; the old checkpoint is {done.aside}"
         context.report(Progress(words=words))
         return
-    ReconcileRun(context, target, pace_of(context)).follow(topic)
+    ReconcileRun(context, target, options).follow(topic)
 
 
 def reconcile_target(
@@ -228,14 +237,3 @@ def fit_columns(table: ManagedTable, columns: Mapping[str, str]) -> None:
     lacking = [f"{name} {kind}" for name, kind in columns.items() if name not in there]
     if lacking:
         sql(table.session, f"ALTER TABLE {table.name} ADD COLUMNS ({', '.join(lacking)})")
-
-
-def _followed(context: RunContext, rules: RulesRevision) -> Followed:
-    topics = Topics(str(context.settings.need("bootstrap_servers")))
-
-    def found(source: SourceRevision) -> tuple[str, str]:
-        kept = context.run.options.get(TOPIC_OF.format(side=source.side))
-        return source.side, kept or rules.topic_of(source, context.settings)
-
-    sides = sorted(map(found, rules.sources), key=lambda side: side[0] != FIRST_SIDE)
-    return Followed({side: topics.found(name) for side, name in sides})

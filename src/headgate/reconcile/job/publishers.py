@@ -22,16 +22,18 @@ from headgate.core.lake.spark import sql
 from headgate.core.lake.table import ManagedTable
 from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.ops_store import utc_now
-from headgate.core.metrics import names, readings
+from headgate.core.ledger.ranges import SweepRange
+from headgate.core.metrics import names
 from headgate.core.metrics.windows import earlier
 from headgate.errors import LeaseLostError, UnavailableError
 from headgate.quality.compile.tables import VIEWS
 from headgate.quality.compile.unique import TIME_FORMAT, TIME_OPTIONS
-from headgate.quality.revision import deployed
 from headgate.quality.spec.reconcile_section import Reconcile
+from headgate.quality.store import RuleStore
 from headgate.reconcile.decision_table import statuses
 from headgate.reconcile.job.sweep import sweep_job
 from headgate.reconcile.job.target import COUNTED, ReconcileTarget
+from headgate.reconcile.store import AuditProgress, PairStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,16 +69,6 @@ class Hook(Aside, Protocol):
         ...
 
 
-def audit_mark(table: str) -> str:
-    """The mark that says up to which row of the ledger the audit was sent."""
-    return f"audit-sent:{table}"
-
-
-def told_mark(table: str) -> str:
-    """The mark that something other than a match was told."""
-    return f"audit-told:{table}"
-
-
 def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
     """A topic that is written to is made where it is missing."""
     Topics(bootstrap).create([TopicSpec(topic, partitions, KEPT_DAYS)])
@@ -107,20 +99,22 @@ class Audit:
 
     def send(self) -> int:
         """Send what the ledger has settled since; how many rows of it there were."""
-        topic, store = self._declared().audit.topic, self._context.store
+        topic, pair = self._declared().audit.topic, self._target.name
         if topic is None:
             self._owe(0)
             return 0
-        mark = store.read_mark(audit_mark(self._target.name))
-        sent, (rows, last) = 0, self._rows(int(mark.value) if mark else 0)
-        done = 0
+        store = self._context.store.part(PairStore)
+        progress = store.audit_progress(pair)
+        rows, last = self._rows(progress.ledger)
+        sent = done = 0
         try:
             for row in rows:
-                if self._is_worth_telling(row):
-                    self._send(row, topic)
+                if self._is_worth_telling(row, progress.has_sent):
+                    self._send(row, topic, looks_back=progress.has_sent)
                     sent += 1
                 self._context.still_mine()
-                store.mark(audit_mark(self._target.name), str(row.id))
+                progress = AuditProgress(row.id or 0, progress.has_sent or sent > 0)
+                store.write_audit_progress(pair, progress)
                 done += 1
         finally:
             self._owe(len(rows) - done)
@@ -130,7 +124,7 @@ class Audit:
     def _owe(self, batches: int) -> None:
         if batches != self._owed:
             self._owed = batches
-            readings.keep(self._context.store, names.AUDIT_BEHIND, self._target.job, batches)
+            self._context.store.write_gauge(names.AUDIT_BEHIND.name, self._target.job, batches)
 
     def _rows(self, last: int) -> tuple[list[LedgerRow], int]:
         """The rows of this pair since, and the last of all that were looked at."""
@@ -141,29 +135,24 @@ class Audit:
             last = rows[-1].id or 0
         return found, last
 
-    def _is_worth_telling(self, row: LedgerRow) -> bool:
+    def _is_worth_telling(self, row: LedgerRow, has_sent: bool) -> bool:
         """Nothing settled is nothing to tell; matches alone only where something worse was told."""
         last = row.id or 0
         counted = self._context.store.rule_counts_between(last - 1, last)
         settled = {count.rule for _, count in counted if not count.rule.startswith(COUNTED)}
         settled.discard("")
         if not settled - {MATCHED}:
-            return bool(settled) and (self._declared().keep_matches or self._has_told())
+            return bool(settled) and (self._declared().keep_matches or has_sent)
         return True
 
-    def _has_told(self) -> bool:
-        return self._context.store.read_mark(told_mark(self._target.name)) is not None
-
-    def _send(self, row: LedgerRow, topic: str) -> None:
+    def _send(self, row: LedgerRow, topic: str, *, looks_back: bool) -> None:
         if topic not in self._made:
             make_topic(self._target.bootstrap, topic, PARTITIONS)
             self._made.add(topic)
-        keeps = self._declared().keep_matches
-        query = changes_sql(self._target, row, keeps, looks_back=self._has_told())
+        query = changes_sql(self._target, row, self._declared().keep_matches, looks_back)
         sql(self._session, query).write.format("kafka").options(
             **{"kafka.bootstrap.servers": self._target.bootstrap, "topic": topic}
         ).save()
-        self._context.store.mark(told_mark(self._target.name), "worse")
 
 
 def changes_sql(
@@ -175,7 +164,7 @@ def changes_sql(
     nothing is asked of it.
     """
     table, pair, at = target.table, spark_literal(target.name), spark_literal(row.batch_time)
-    swept = "=" if row.range.is_table else "<>"
+    swept = "=" if isinstance(row.range, SweepRange) else "<>"
     wanted = "TRUE" if keep_matches else "dq_status <> 'MATCH' OR previous <> 'MATCH'"
     own = f"processing_time = {at} AND settled AND origin {swept} 'sweep'"
     earlier = f"settled AND processing_time < {at}" if looks_back else "FALSE"
@@ -305,7 +294,7 @@ class StandingHook:
         store, name = self._context.store, self._target.name
         jobs = (self._target.job, sweep_job(name))
         last = (row.id for job in jobs for row in store.newest_batches(job, 1))
-        return deployed(store, name), *last
+        return store.part(RuleStore).deployed_revision(name), *last
 
     def _states(self) -> int:
         current = ManagedTable(self._session, self._target.states).look().current()
@@ -331,7 +320,7 @@ class StandingHook:
         if not self._session.catalog.tableExists(view):
             return None
         found = self._count(view)
-        self._keep(found)
+        self._write_gauges(found)
         return found
 
     def _count(self, view: str) -> Counted:
@@ -343,18 +332,20 @@ class StandingHook:
             InTime(*(sum(int(row[name]) for row in rows) for name in ("lately", "within_lately"))),
         )
 
-    def _keep(self, found: Counted) -> None:
+    def _write_gauges(self, counted: Counted) -> None:
         store, job = self._context.store, self._target.job
         by_status = dict.fromkeys(statuses(), 0)
-        for (status, _), n in found.keys.items():
+        for (status, _), n in counted.keys.items():
             by_status[status] = by_status.get(status, 0) + n
-        readings.keep_labelled(store, names.KEYS, job, by_status)
-        ever, lately = found.ever.share, found.share_lately
+        for status, n in by_status.items():
+            store.write_gauge(names.KEYS.name, job, n, status)
+        ever, lately = counted.ever.share, counted.share_lately
         if ever is not None and lately is not None:
             met = lately >= self._declared().slo.within_grace
-            readings.keep(store, names.WITHIN_GRACE, job, ever)
-            readings.keep(store, names.WITHIN_GRACE_LATELY, job, lately)
-            readings.keep(store, names.SLO_MET, job, int(met))
+            # Six digits of a share are published: more would change with every key.
+            store.write_gauge(names.WITHIN_GRACE.name, job, float(f"{ever:g}"))
+            store.write_gauge(names.WITHIN_GRACE_LATELY.name, job, float(f"{lately:g}"))
+            store.write_gauge(names.SLO_MET.name, job, int(met))
 
     def _send(self, found: Counted, topic: str) -> None:
         """Every status, as the documents' sink has it: dq_status and cnt, and what else helps.
@@ -401,7 +392,8 @@ class Declared:
 
     def __call__(self) -> Reconcile:
         context, target = self._context, self._target
-        revision = deployed(context.store, target.name) or context.run.revision
+        deployed = context.store.part(RuleStore).deployed_revision(target.name)
+        revision = deployed or context.run.revision
         if self._known is None or self._known[0] != revision:
             table = target.revisions.of(revision).rule_set.table(target.name)
             self._known = revision, table.reconcile or Reconcile()

@@ -12,9 +12,8 @@ from datetime import timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from headgate.core.kafka.offsets import own_offsets
 from headgate.core.lake.spark import sql
-from headgate.core.ledger.model import Range
+from headgate.core.ledger.ranges import PairRange, side_offsets
 from headgate.core.sql.script import Script
 from headgate.quality.compile.tables import Names
 from headgate.quality.spec.reconcile_checks import Limits
@@ -123,9 +122,7 @@ def bind_views(session: SparkSession, script: Script, names: Names) -> None:
     for step in script.steps:
         if step.sql == states:
             bound = session.table(names.states_table).limit(0)
-            _told(bound, Range("", "", {}, {}), "FALSE", whole=False).createOrReplaceTempView(
-                names.states
-            )
+            _told(bound, PairRange({}), "FALSE", whole=False).createOrReplaceTempView(names.states)
         elif step.name in CLOCK_AND_VIEWS:
             sql(session, step.sql)
 
@@ -162,7 +159,7 @@ def spread_of(states: DataFrame) -> Spread:
 
 
 def judged_states(
-    states: DataFrame, range_: Range, late: str, straddling: Straddling | None
+    states: DataFrame, range_: PairRange, late: str, straddling: Straddling | None
 ) -> DataFrame:
     """States of a batch as verdicts ask for them.
 
@@ -199,7 +196,7 @@ def only_changes(verdicts: DataFrame, told: DataFrame) -> DataFrame:
     return verdicts.join(told, "pk", "left").where(~is_same).select(*verdicts.columns)
 
 
-def _told(states: DataFrame, range_: Range, late: str, *, whole: bool) -> DataFrame:
+def _told(states: DataFrame, range_: PairRange, late: str, *, whole: bool) -> DataFrame:
     from pyspark.sql import functions as F
 
     return states.select(
@@ -234,22 +231,22 @@ def window_of(micros: int, limits: Limits) -> int:
     return micros - micros % (limits.horizon // timedelta(microseconds=1))
 
 
-def changed(range_: Range) -> str:
+def changed(range_: PairRange) -> str:
     return " OR ".join(f"({_first_came(s, range_)} OR {_again(s, range_)})" for s in SIDES)
 
 
-def _first_came(side: str, range_: Range) -> str:
+def _first_came(side: str, range_: PairRange) -> str:
     return f"coalesce({inside(f'{side}_first', side, range_)}, FALSE)"
 
 
-def _again(side: str, range_: Range) -> str:
+def _again(side: str, range_: PairRange) -> str:
     """The newest version has said several things, the last of them in this batch."""
     return f"coalesce({conflict(side)} AND {inside(side, side, range_)}, FALSE)"
 
 
-def inside(place: str, side: str, range_: Range) -> str:
+def inside(place: str, side: str, range_: PairRange) -> str:
     """Whether a place (a struct with partition and offset) is of this batch."""
-    ends, starts = (own_offsets(offsets, side) for offsets in (range_.end, range_.start))
+    starts, ends = (side_offsets(offsets, side) for offsets in (range_.start, range_.end))
     if all(starts.get(p, 0) == end for p, end in ends.items()):
         # Of a place at or behind an offset and before it too, Spark makes a condition that it fails to
         # hand on to the table.

@@ -8,7 +8,7 @@ with an intent and a ledger row of their own.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -18,26 +18,23 @@ from headgate.core.engine.run import RunContext
 from headgate.core.engine.staging import publish_once, set_clock, stage
 from headgate.core.lake.spark import sql
 from headgate.core.lake.table import ManagedTable, Reached, topic_reached
-from headgate.core.ledger.model import TABLE_SOURCE, Intent, LedgerRow, Range
+from headgate.core.ledger.model import Intent, LedgerRow
 from headgate.core.ledger.ops_store import utc_now
+from headgate.core.ledger.ranges import SweepRange, expect_range
 from headgate.core.sql.fragments import job_name
 from headgate.core.sql.script import Script
 from headgate.errors import OperationError
 from headgate.quality.job.batch import bind_committed, closed_before, set_batch
-from headgate.quality.revision import RulesRevision, deployed
+from headgate.quality.revision import RulesRevision
 from headgate.quality.spec.reconcile_checks import Limits
+from headgate.quality.store import RuleStore
 from headgate.reconcile.compile.states import merged_query
 from headgate.reconcile.job.states import LAST, steady
 from headgate.reconcile.job.sweep_bounds import (
-    BATCHES,
-    UNTIL,
-    Look,
-    ended_ends,
-    is_amid_round,
-    look_of,
-    next_ends,
-    round_ends,
-    single_ends,
+    SweepBounds,
+    SweepProgress,
+    SweepTimes,
+    sweep_bounds,
 )
 from headgate.reconcile.job.target import ReconcileTarget
 
@@ -54,53 +51,55 @@ LATE = "provisional = 'LATE_MATCH'"
 
 
 def count_candidates(
-    session: SparkSession, target: ReconcileTarget, rules: RulesRevision, look: Look
+    session: SparkSession, target: ReconcileTarget, rules: RulesRevision, bounds: SweepBounds
 ) -> int:
     """At most so many keys may have another verdict by now, of those not looked at before; 0 if none.
 
     A key is due when its deadline has passed, or was past when it was written.
     """
-    if look.ended:
-        return sql(session, _candidates(session, target, rules, look)).count()
-    due, waiting = _waiting(session, target, look)
+    if bounds.ended:
+        return sql(session, _candidates(session, target, rules, bounds)).count()
+    due, waiting = _waiting(session, target, bounds)
     if due or not waiting:
         return waiting if due else 0
-    return 0 if sql(session, _candidates(session, target, rules, look)).isEmpty() else waiting
+    return 0 if sql(session, _candidates(session, target, rules, bounds)).isEmpty() else waiting
 
 
-def _waiting(session: SparkSession, target: ReconcileTarget, look: Look) -> tuple[bool, int]:
+def _waiting(
+    session: SparkSession, target: ReconcileTarget, bounds: SweepBounds
+) -> tuple[bool, int]:
     """Whether a key is due, and how many rows wait that are due or new: only new files are read."""
-    due, passed, fresh = _tests(look)
+    due, passed, fresh = _tests(bounds)
     now = f"({due} AND {passed}) OR ({fresh} AND {LATE})"
     (found,) = sql(
         session,
         f"SELECT max({now}) AS due, count(*) AS waiting FROM {target.table}"
-        f" WHERE NOT settled AND processing_time <= timestamp_micros({look.until}L)"
+        f" WHERE NOT settled AND processing_time <= timestamp_micros({bounds.until}L)"
         f" AND (({due} AND {passed}) OR {fresh})",
     ).collect()
     return bool(found["due"]), int(found["waiting"])
 
 
-def _tests(look: Look) -> tuple[str, str, str]:
+def _tests(bounds: SweepBounds) -> tuple[str, str, str]:
     """Past its deadline; not looked at since; written since."""
-    fresh = f"processing_time > timestamp_micros({look.batches}L)"
-    due = f"deadline <= timestamp_micros({look.until}L)"
-    return due, f"(deadline > timestamp_micros({look.since}L) OR {fresh})", fresh
+    fresh = f"processing_time > timestamp_micros({bounds.batches}L)"
+    due = f"deadline <= timestamp_micros({bounds.until}L)"
+    return due, f"(deadline > timestamp_micros({bounds.since}L) OR {fresh})", fresh
 
 
 def _candidates(
-    session: SparkSession, target: ReconcileTarget, rules: RulesRevision, look: Look
+    session: SparkSession, target: ReconcileTarget, rules: RulesRevision, bounds: SweepBounds
 ) -> str:
-    until = look.until
+    until = bounds.until
     written = f"processing_time <= timestamp_micros({until}L)"
-    if look.ended:
+    if bounds.ended:
         return f"""SELECT pk
 FROM {target.table}
 WHERE {written}
 GROUP BY pk
 HAVING NOT max_by(settled, struct({LAST}))"""
-    due, passed, fresh = _tests(look)
-    waiting = f"SELECT pk FROM {target.table} WHERE NOT settled AND {written} AND {look.own}"
+    due, passed, fresh = _tests(bounds)
+    waiting = f"SELECT pk FROM {target.table} WHERE NOT settled AND {written} AND {bounds.shard_condition}"
     keys = f"{waiting} AND (({due} AND {passed}) OR ({fresh} AND {LATE}))"
     if _looks_around(session, target, limits_of(rules), until):
         keys += f"""
@@ -148,10 +147,14 @@ class SweepWork:
     """The work of one sweep, as the protocol asks for it."""
 
     def __init__(
-        self, session: SparkSession, target: ReconcileTarget, protocol: BatchProtocol, look: Look
+        self,
+        session: SparkSession,
+        target: ReconcileTarget,
+        protocol: BatchProtocol,
+        bounds: SweepBounds,
     ) -> None:
         self._session, self._target, self._protocol = session, target, protocol
-        self._look = look
+        self._bounds = bounds
         self._results = ManagedTable(session, target.table)
         self._partials = ManagedTable(session, target.partials)
 
@@ -191,14 +194,14 @@ class SweepWork:
         self, intent: Intent, script: Script, rules: RulesRevision
     ) -> Generator[DataFrame]:
         """The verdicts on the candidates' merged states that were not told before."""
-        until = self._look.at
-        keys = _candidates(self._session, self._target, rules, self._look)
+        until = self._bounds.at
+        keys = _candidates(self._session, self._target, rules, self._bounds)
         sql(self._session, keys).createOrReplaceTempView(CANDIDATES)
         own = (
             f"(SELECT states.* FROM {self._target.states} AS states LEFT SEMI JOIN {CANDIDATES}"
             f" ON states.pk = {CANDIDATES}.pk WHERE batch_time <= timestamp_micros({until}L))"
         )
-        ended = str(self._look.ended).upper()
+        ended = str(self._bounds.ended).upper()
         now = steady("session.batch_time")
         about = f"TRUE AS whole, {ended} AS ended, {now} AS judged_at, 'sweep' AS origin"
         merged = sql(self._session, f"SELECT *, {about} FROM ({merged_query(own)})")
@@ -217,8 +220,8 @@ class SweepWork:
 
         Only the last counts: a verdict that comes back at the same versions is told again.
         """
-        due, passed, fresh = _tests(self._look)
-        looked_at = "TRUE" if self._look.ended else f"(({due} AND {passed}) OR {fresh})"
+        due, passed, fresh = _tests(self._bounds)
+        looked_at = "TRUE" if self._bounds.ended else f"(({due} AND {passed}) OR {fresh})"
         (row,) = sql(
             self._session,
             f"SELECT unix_micros(min(processing_time)) AS least FROM {self._target.table}"
@@ -229,7 +232,7 @@ class SweepWork:
             f"SELECT told.pk, max_by(id, struct({LAST})) AS id FROM {self._target.table} AS told"
             f" LEFT SEMI JOIN {CANDIDATES} ON told.pk = {CANDIDATES}.pk"
             f" WHERE processing_time >= timestamp_micros({int(row['least'] or 0)}L)"
-            f" AND processing_time <= timestamp_micros({self._look.at}L) GROUP BY told.pk",
+            f" AND processing_time <= timestamp_micros({self._bounds.at}L) GROUP BY told.pk",
         )
 
 
@@ -237,8 +240,8 @@ KIND = "sweep"
 SECONDS = 5.0
 # A sweep that takes long must not become what the job does most of the time.
 SHARE, BATCH = 4, "batch"
-# So many waiting keys are judged at once; where there are more, a batch may come between two portions.
-PORTION = 200_000
+# So many waiting keys are judged at once; where there are more, a batch may come between two shards.
+SHARD_KEYS = 200_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -263,7 +266,7 @@ class Sweep:
         self._job = sweep_job(target.name)
         self._results = ManagedTable(self._session, target.table)
         self._next = float("-inf")
-        self._looked: Mapping[str, int] = {}
+        self._examined = SweepTimes()
         self.rows: list[LedgerRow] = []
 
     def tick(self) -> None:
@@ -279,52 +282,56 @@ class Sweep:
 
     def ended(self) -> None:
         """The end of a batch run: no record can settle what still waits, so its input's end does."""
-        while self.sweep() is not None and is_amid_round(self._last()):
+        while self.sweep() is not None and self._progress().is_amid_round:
             self._context.still_mine()
-        last, now = self._last(), self._ends()
-        look = Look(0, 0, now[UNTIL], now[UNTIL], ended=True)
+        progress, now = self._progress(), self._now()
+        bounds = SweepBounds(0, 0, now.until, now.until, ended=True)
         rules = self._target.revisions.of(self._revision())
-        if self._results.exists() and count_candidates(self._session, self._target, rules, look):
-            self._carried_out(self._range(last, ended_ends(last, now)))
+        if self._results.exists() and count_candidates(self._session, self._target, rules, bounds):
+            self._carry_out(progress, progress.after_end_of_input(now))
 
     def sweep(self) -> LedgerRow | None:
-        """Judge what is due now, or a portion of it; None when nothing was."""
+        """Judge what is due now, or a shard of it; None when nothing was."""
         store = self._context.store
         if store.open_intents(self._target.job) or not self._results.exists():
             return None  # what that batch writes would be written behind our back
         done = self.finish_open()
-        last, now = self._last(), self._ends()
-        if is_amid_round(last):
-            return self._carried_out(self._range(last, next_ends(last, now)))
-        since = {key: max(last.get(key, 0), self._looked.get(key, 0)) for key in now}
-        if now[UNTIL] <= since[UNTIL]:
+        progress, now = self._progress(), self._now()
+        if progress.is_amid_round:
+            return self._carry_out(progress, progress.after_next_shard(now))
+        since = SweepTimes(*map(max, progress.times, self._examined))
+        if now.until <= since.until:
             return done
         rules = self._target.revisions.of(self._revision())
-        look = Look(since[UNTIL], since[BATCHES], now[UNTIL], now[UNTIL])
-        waiting = count_candidates(self._session, self._target, rules, look)
-        if waiting > PORTION:
-            portions = -(-waiting // PORTION)
-            return self._carried_out(self._range(last, round_ends(last, now, portions))) or done
+        bounds = SweepBounds(since.until, since.batches, now.until, now.until)
+        waiting = count_candidates(self._session, self._target, rules, bounds)
+        if waiting > SHARD_KEYS:
+            shards = -(-waiting // SHARD_KEYS)
+            return self._carry_out(progress, progress.after_first_shard(now, shards)) or done
         if waiting:
-            done = self._carried_out(self._range(last, single_ends(last, now, since))) or done
-        self._looked = now
+            done = self._carry_out(progress, progress.after_single(now, since)) or done
+        self._examined = now
         return done
 
-    def _carried_out(self, range_: Range) -> LedgerRow | None:
-        """One sweep as its range has it, judged behind the time until which it looks.
+    def _carry_out(self, before: SweepProgress, after: SweepProgress) -> LedgerRow | None:
+        """One sweep between these two, judged behind the time until which it examines.
 
-        A clock that was set back would else find keys of that time not due, and never look again.
+        A clock that was set back would else find keys of that time not due, and never examine them again.
         """
-        context, protocol, look = self._context, self._context.protocol(), look_of(range_)
-        work = SweepWork(self._session, self._target, protocol, look)
-        run, revisions, after = context.run.number, (self._revision(),), _time(look.at)
-        return self._kept(protocol.process(self._job, run, range_, revisions, 0, work, after))
+        states = ManagedTable(self._session, self._target.states)
+        name = self._target.states.partition(".")[2]
+        range_ = SweepRange(name, states.look().uuid, before.counters, after.counters)
+        protocol, bounds = self._context.protocol(), sweep_bounds(range_)
+        work = SweepWork(self._session, self._target, protocol, bounds)
+        run, revisions, after_time = self._context.run.number, (self._revision(),), _time(bounds.at)
+        return self._kept(protocol.process(self._job, run, range_, revisions, 0, work, after_time))
 
     def finish_open(self) -> LedgerRow | None:
         """What a killed run announced, judged at the time that it announced."""
         done, protocol = None, self._context.protocol()
         for intent in self._context.store.open_intents(self._job):
-            work = SweepWork(self._session, self._target, protocol, look_of(intent.range))
+            bounds = sweep_bounds(expect_range(intent.range, SweepRange))
+            work = SweepWork(self._session, self._target, protocol, bounds)
             done = self._kept(protocol.finish(intent, work))
         return done
 
@@ -333,29 +340,24 @@ class Sweep:
             self.rows.append(row)
         return row
 
-    def _ends(self) -> dict[str, int]:
+    def _now(self) -> SweepTimes:
         """Now, and the pair's last batch: times rise for each job, but a clock that is set back
         makes those of one job lie behind the other's."""
         store = self._context.store
         batch = store.last_batch_time(self._target.job) or _EPOCH
         swept = store.last_batch_time(self._job)
         now = later_than(max(batch, swept) if swept else batch, self._clock())
-        return {UNTIL: _micros(now), BATCHES: _micros(batch)}
+        return SweepTimes(_micros(now), _micros(batch))
 
-    def _last(self) -> Mapping[str, int]:
+    def _progress(self) -> SweepProgress:
         """How far sweeps have come, by the table or the ledger."""
         reached = topic_reached(self._results, self._context.store, self._job)
-        return reached.end if reached else {}
-
-    def _range(self, start: Mapping[str, int], end: Mapping[str, int]) -> Range:
-        states = ManagedTable(self._session, self._target.states)
-        name = self._target.states.partition(".")[2]
-        begin = {key: start.get(key, 0) for key in end}
-        return Range(f"{TABLE_SOURCE}{name}", states.look().uuid, begin, dict(end))
+        return SweepProgress.parse(reached.end) if reached else SweepProgress()
 
     def _revision(self) -> str:
         """As it is deployed now: a run takes over a new one between batches."""
-        return deployed(self._context.store, self._target.name) or self._context.run.revision
+        rules = self._context.store.part(RuleStore)
+        return rules.deployed_revision(self._target.name) or self._context.run.revision
 
 
 def _micros(time: datetime) -> int:

@@ -17,8 +17,9 @@ from headgate.core.engine.batch import Result, span
 from headgate.core.engine.recovery import RecoveredRows, recover_target
 from headgate.core.lake.spark import sql
 from headgate.core.lake.table import Committed, ManagedTable
-from headgate.core.ledger.model import Intent, Judged, LedgerExtra, Range, RuleCount
+from headgate.core.ledger.model import Intent, Judged, LedgerExtra, RuleCount
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import PairRange, SweepRange
 from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.names import COUNTED, COUNTED_METRICS, LATE_ARRIVAL, LATE_VERDICTS
 from headgate.core.sql.fragments import DEAD_LETTERS, job_name
@@ -84,7 +85,7 @@ class Records:
     session: SparkSession
     script: Script
     names: Names
-    range: Range
+    range: PairRange
     frames: Sequence[DataFrame]
 
     def count(self, hint: Hint | None, seen: Seen, states: DataFrame) -> Counted:
@@ -156,7 +157,7 @@ def late_by_rules(
 
 def own_rows(intent: Intent) -> str:
     """Which rows of the results are of this batch or sweep, as SQL."""
-    origin = "=" if intent.range.is_table else "<>"
+    origin = "=" if isinstance(intent.range, SweepRange) else "<>"
     return f"processing_time = {spark_literal(intent.batch_time)} AND origin {origin} 'sweep'"
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze
 from tests.support.pipeline import TYPES, InjectedFaultError, Pipeline, create_topic, fail_at
+from tests.support.run_requests import REPAIR
 
 from headgate.core.engine.batch import Point
 from headgate.core.kafka.topics import Topics
@@ -168,7 +169,7 @@ def test_damage_is_refused_in_words_and_repaired_without_loss_or_repetition(
     shutil.rmtree(pipeline.checkpoint)
     with pytest.raises(BatchRefusedError, match="is lost"):
         pipeline.process("bronze")
-    assert "goes on at" in pipeline.process("bronze", form="repair").progress.words
+    assert "goes on at" in pipeline.process("bronze", request=REPAIR).progress.words
     pipeline.process("bronze")
     assert pipeline.bronze() == expected(pipeline)
     assert pipeline.outcomes() == {"accepted": 250}

@@ -80,7 +80,7 @@ def test_an_engine_that_loses_its_jvm_ends_and_leaves_its_stream_wanted(
     announced = pipeline.settings.home / ENGINE_FILE
     with engine_process(pipeline) as running:
         name = f"bronze-{pipeline.name}"
-        ask_for(pipeline.settings, pipeline.store, name, "streaming", {})
+        ask_for(pipeline.settings, pipeline.store, name, "streaming")
         wait_until_read(pipeline, 50)
         jvm = find_jvm(running.pid)
         token = json.loads(announced.read_text())["connect_token"]

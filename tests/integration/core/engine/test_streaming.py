@@ -18,6 +18,7 @@ from tests.support.pipeline import (
     ProducerRecord,
     fail_at,
 )
+from tests.support.run_requests import ACCEPT_GAP
 from tests.support.streams import delete_records_before, group_offsets, stream_job
 
 from headgate.certify.certificate import broken
@@ -93,7 +94,7 @@ def test_records_that_expire_while_the_stream_is_stopped_are_refused_then_accept
         pipeline.process("bronze")
     assert "partition 0: offsets 20 to 24, partition 1: offsets 20 to 22" in refused.value.why
     assert "accept-gap" in refused.value.fix
-    pipeline.process("bronze", form="accept-gap", by="ann")
+    pipeline.process("bronze", request=ACCEPT_GAP)
     (gap,) = pipeline.ledger()[1:]
     assert (gap.read, gap.gaps, gap.is_accepted_gap) == (0, 8, True)
     pipeline.process("bronze")
@@ -135,12 +136,12 @@ def test_records_that_expire_under_a_running_stream_end_it_in_words(pipeline: Pi
     assert vanish.hits == 1
     assert isinstance(error, ExpiredError), error
     assert error.what.startswith(f"10 records of {pipeline.topic} expired before")
-    pipeline.process("bronze", form="accept-gap", by="ann")
+    pipeline.process("bronze", request=ACCEPT_GAP)
     pipeline.process("bronze")
     assert [row.gaps for row in pipeline.ledger()] == [0, 10, 0]
     assert sorted(row[0] for row in pipeline.bronze()) == [*range(30), *range(40, 60)]
     with pytest.raises(UsageError, match=r"no record of .* expired"):
-        pipeline.process("bronze", form="accept-gap", by="ann")
+        pipeline.process("bronze", request=ACCEPT_GAP)
 
 
 @pytest.mark.slow
@@ -154,7 +155,7 @@ def test_a_killed_acceptance_of_a_gap_is_finished_by_the_next_run(
     delete_records_before(pipeline, {0: 40})
     killed = fail_at(point)
     with pytest.raises(InjectedFaultError):
-        pipeline.process("bronze", killed, form="accept-gap", by="ann")
+        pipeline.process("bronze", killed, request=ACCEPT_GAP)
     assert killed.hits == 1
     pipeline.process("bronze")
     assert [row.gaps for row in pipeline.ledger()] == [0, 10, 0]

@@ -12,6 +12,7 @@ from tests.support.bronze_table import MOMENT, append_rows, create_bronze_table,
 from tests.support.dataset_events import events
 from tests.support.oracle import expected_bronze, expected_silver
 from tests.support.pipeline import TYPES, Interruption, Pipeline
+from tests.support.run_requests import REBUILD_SILVER, REPAIR
 
 from headgate.core.engine.batch import Faults, Point
 from headgate.core.engine.host import run_here
@@ -21,7 +22,8 @@ from headgate.core.engine.submit import ask_for
 from headgate.core.lake.commits import AlreadyPublishedError
 from headgate.core.lake.spark import Snapshot
 from headgate.core.lake.table import ManagedTable
-from headgate.core.ledger.model import JobSpec, Range, Run, RunState
+from headgate.core.ledger.model import Run, RunState
+from headgate.core.ledger.ranges import TopicRange
 from headgate.errors import ConflictError, LeaseLostError
 from headgate.local.process import wait_until
 from headgate.pipeline.bronze import BronzeRun, bronze_target
@@ -56,8 +58,8 @@ class Duel:
         target, topic = bronze_target(context)
         for statement in target.script(self.run.revision).named("table"):
             context.session.sql(statement)
-        range_ = Range(
-            f"kafka:{topic.name}",
+        range_ = TopicRange(
+            topic.name,
             topic.topic_id,
             dict(self.pipeline.ledger()[self.bad - 1].range.end),
             {str(partition): end for partition, end in topic.end.items()},
@@ -184,7 +186,7 @@ def test_silver_merged_by_two_runs_is_merged_once(pipeline: Pipeline) -> None:
     assert summed["kept"] == merged.total()
     assert summed["replaced"] == 15
     assert sum(summed.values()) == 85
-    pipeline.process("silver", form="full")
+    pipeline.process("silver", request=REBUILD_SILVER)
     assert pipeline.silver() == merged
 
 
@@ -215,11 +217,11 @@ def test_nobody_works_beside_an_active_engine(pipeline: Pipeline) -> None:
     lease = EngineLease.take(pipeline.store)
     assert lease is not None
     name = f"bronze-{pipeline.name}"
-    run = pipeline.store.submit(JobSpec(name, "bronze", pipeline.name, "batch", "r"))
+    run = ask_for(pipeline.settings, pipeline.store, name, "batch")
     with lease:
         with pytest.raises(ConflictError, match="another engine became active"):
             run_here(pipeline.settings, pipeline.store, run, lambda run: None)
         with pytest.raises(ConflictError, match="already SUBMITTED in another form"):
-            ask_for(pipeline.settings, pipeline.store, name, "batch", {"form": "repair"})
+            ask_for(pipeline.settings, pipeline.store, name, "batch", REPAIR)
     with suppress(ConflictError):
         pipeline.store.move(run.job, run.number, RunState.CANCELED)

@@ -11,9 +11,11 @@ from tests.support.services import RunningBroker
 
 from headgate.core.engine.telemetry import LagWatch, engine_reading
 from headgate.core.kafka.producer import TopicWriter
-from headgate.core.ledger.model import Intent, JobSpec, LedgerRow, Range, RunState
+from headgate.core.ledger.model import Intent, JobSpec, LedgerRow, RunState
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange
 from headgate.core.metrics.readings import JobLag
+from headgate.quality.job_kind import QualityRunOptions
 
 pytestmark = pytest.mark.integration
 JOB = "quality-orders"
@@ -33,12 +35,13 @@ def test_the_lag_is_what_the_ledger_has_not_settled(broker: RunningBroker, tmp_p
     writer.flush()
     with OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as store:
         watch = LagWatch(store, broker.bootstrap, 60.0)
-        run = store.submit(JobSpec(JOB, "quality", "orders", "streaming", "r", {}))
+        options = QualityRunOptions(topic=topic)
+        run = store.submit(JobSpec(JOB, "quality", "orders", "streaming", "r", options))
         store.move(JOB, run.number, RunState.RUNNING)
         watch.look()
-        assert watch.lags == (), "nothing is known before the first batch"
+        assert watch.lags == (JobLag(JOB, topic, 10),), "nothing is settled before the first batch"
         state = broker.topics.found(topic)
-        range_ = Range(f"kafka:{topic}", state.topic_id, {"0": 0}, {"0": 4})
+        range_ = TopicRange(topic, state.topic_id, {"0": 0}, {"0": 4})
         now = datetime.now(UTC)
         intent = store.begin(Intent(None, JOB, 1, range_, ("r",), now, 0))
         row = LedgerRow(

@@ -47,7 +47,7 @@ def tool(name: str) -> str:
 def store(tmp_path: Path) -> Iterator[OpsStore]:
     with OpsStore.open(f"sqlite:///{tmp_path / 'ops.db'}") as store:
         Emitter(store, SHAPE, lambda _: {})
-        run = store.submit(JobSpec(SHAPE.job, "quality", "orders", "streaming", "r", {}))
+        run = store.submit(JobSpec(SHAPE.job, "quality", "orders", "streaming", "r"))
         store.move(run.job, run.number, RunState.RUNNING)
         store.register_sink("kafka")
         settle_batch(store, 0, {0: event_time(0)}, COUNTS, accepted=9, refused=1)

@@ -6,7 +6,8 @@ import pytest
 
 from headgate.core.accounting.broker import MOST_OFFSETS, recount
 from headgate.core.accounting.evidence import NOTHING_LEFT, TopicEvidence
-from headgate.core.ledger.model import LedgerRow, Range
+from headgate.core.ledger.model import LedgerRow
+from headgate.core.ledger.ranges import TopicRange
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
 NOBODY = "127.0.0.1:1"
@@ -14,7 +15,7 @@ NOBODY = "127.0.0.1:1"
 
 def batch(start: int, end: int) -> LedgerRow:
     n = end - start
-    range_ = Range("kafka:orders", "id1", {"0": start}, {"0": end})
+    range_ = TopicRange("orders", "id1", {"0": start}, {"0": end})
     return LedgerRow(None, "bronze-orders", 1, range_, (), TIME, 0, n, n, 0, {}, {}, TIME)
 
 

@@ -11,10 +11,10 @@ import pytest
 from headgate.core.engine import run as module
 from headgate.core.engine.run import PAUSE_SECONDS, GroupOffsetsOf
 from headgate.core.kafka.offsets import Followed
-from headgate.core.ledger.model import Range
+from headgate.core.ledger.ranges import TopicRange
 from headgate.errors import UnavailableError
 
-SETTLED = Range("kafka:orders", "old", {"0": 0}, {"0": 1_000_000})
+SETTLED = TopicRange("orders", "old", {"0": 0}, {"0": 1_000_000})
 
 
 @dataclass
@@ -48,7 +48,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
 
 
 def following(clock: Clock) -> GroupOffsetsOf:
-    store = SimpleNamespace(settled_range=lambda job: SETTLED, mark=lambda name, words: None)
+    store = SimpleNamespace(settled_range=lambda job: SETTLED)
     target = SimpleNamespace(job="bronze-orders", bootstrap="nowhere")
     context: Any = SimpleNamespace(store=store)
     return GroupOffsetsOf(context, cast("Any", target), clock)

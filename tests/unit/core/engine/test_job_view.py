@@ -8,12 +8,11 @@ from headgate.core.engine.job_status import JobView, JudgedBatchView, view
 from headgate.core.ledger.model import (
     ACCEPTED_GAP,
     LedgerRow,
-    Mark,
     Progress,
-    Range,
     Run,
     RunState,
 )
+from headgate.core.ledger.ranges import TopicRange
 
 NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
 RUN = Run(
@@ -35,13 +34,13 @@ RUN = Run(
 def batch(number: int, ago: float, took: float, **outcomes: int) -> LedgerRow:
     n = sum(outcomes.values())
     done = NOW - timedelta(seconds=ago)
-    range_ = Range("kafka:orders", "id1", {"0": 0}, {"0": n})
+    range_ = TopicRange("orders", "id1", {"0": 0}, {"0": n})
     begun = done - timedelta(seconds=took)
     return LedgerRow(None, RUN.job, 3, range_, ("r",), begun, number, n, n, 0, outcomes, {}, done)
 
 
-def seen(*rows: LedgerRow, run: Run = RUN, restart: Mark | None = None) -> JobView:
-    return view(KINDS[run.kind], run, rows, restart, trigger_seconds=10, now=NOW)
+def seen(*rows: LedgerRow, run: Run = RUN) -> JobView:
+    return view(KINDS[run.kind], run, rows, trigger_seconds=10, now=NOW)
 
 
 def test_rows_a_second_are_those_of_the_last_minute() -> None:
@@ -87,13 +86,10 @@ def test_a_run_that_waits_says_for_what() -> None:
 
 
 def test_the_last_restart_is_told_with_its_reason() -> None:
-    mark = Mark("its engine went away | why", NOW)
-    again = replace(RUN, restarts=1)
-    assert (
-        seen(run=again, restart=mark).last_restart
-        == "2024-01-01 12:00:00 UTC: its engine went away"
-    )
-    assert seen(restart=mark).last_restart == ""
+    reason = "its engine went away | why"
+    again = replace(RUN, restarts=1, restarted_at=NOW, restart_reason=reason)
+    assert seen(run=again).last_restart == "2024-01-01 12:00:00 UTC: its engine went away"
+    assert seen().last_restart == ""
 
 
 def test_a_quality_batch_says_which_revision_judged_which_offsets() -> None:
@@ -102,11 +98,11 @@ def test_a_quality_batch_says_which_revision_judged_which_offsets() -> None:
     row = replace(
         batch(1, 5, 2, accepted=10),
         revisions=("0123456789abcdef",),
-        range=Range("kafka:orders", "t1", {"0": 5}, {"0": 15, "1": 0}),
+        range=TopicRange("orders", "t1", {"0": 5}, {"0": 15, "1": 0}),
     )
     (last,) = seen(row, run=quality).last
     assert isinstance(last, JudgedBatchView)
     assert (last.revision, last.offsets) == ("0123456789ab", "0:5-15")
-    (wide,) = seen(replace(row, range=Range("kafka:orders", "t1", {}, many)), run=quality).last
+    (wide,) = seen(replace(row, range=TopicRange("orders", "t1", {}, many)), run=quality).last
     assert isinstance(wide, JudgedBatchView)
     assert wide.offsets.endswith("3:0-10 and 2 more")

@@ -6,8 +6,9 @@ import pytest
 
 from headgate.core.engine.lag import Lag, LagReport, measured, refuse_too_many_letters
 from headgate.core.kafka.topics import TopicState
-from headgate.core.ledger.model import LedgerRow, Range
+from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TableRange, TopicRange
 from headgate.errors import DifferenceError
 from headgate.pipeline.job_kinds import rows_behind
 
@@ -15,12 +16,12 @@ NOW = datetime(2024, 1, 1, 12, tzinfo=UTC)
 TOPIC = TopicState("orders", "id1", begin={0: 0, 1: 5, 2: 0}, end={0: 100, 1: 50, 2: 0})
 
 
-def settled(source_id: str = "id1", **ends: int) -> Range:
+def settled(source_id: str = "id1", **ends: int) -> TopicRange:
     end = {partition.removeprefix("p"): offset for partition, offset in ends.items()}
-    return Range("kafka:orders", source_id, {}, end)
+    return TopicRange("orders", source_id, {}, end)
 
 
-def lag(range_: Range | None, **ages: float) -> Lag:
+def lag(range_: TopicRange | None, **ages: float) -> Lag:
     oldest = {int(p[1:]): NOW - timedelta(seconds=age) for p, age in ages.items()}
     return measured("bronze-orders", TOPIC, range_, oldest, NOW)
 
@@ -83,7 +84,7 @@ class Books(OpsStore):
 
 
 def bronze(number: int, rows: int) -> LedgerRow:
-    range_, at = Range("kafka:orders", "id1", {}, {}), NOW + timedelta(seconds=number)
+    range_, at = TopicRange("orders", "id1", {}, {}), NOW + timedelta(seconds=number)
     snapshots, outcomes = {"lake.bronze.orders": number}, {"accepted": rows}
     return LedgerRow(
         number, "bronze-orders", 1, range_, (), at, 0, rows, rows, 0, outcomes, snapshots, at
@@ -91,7 +92,7 @@ def bronze(number: int, rows: int) -> LedgerRow:
 
 
 def silver(snapshot: int, at: float) -> LedgerRow:
-    range_ = Range("table:bronze.orders", "u", {}, {"snapshot": snapshot})
+    range_ = TableRange("bronze.orders", "u", None, snapshot)
     now = NOW + timedelta(seconds=at)
     return LedgerRow(9, "silver-orders", 1, range_, (), now, 0, 1, 1, 0, {"kept": 1}, {}, now)
 

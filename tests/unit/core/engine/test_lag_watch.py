@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
+from headgate.core.engine.run_options import TopicRunOptions
 from headgate.core.engine.telemetry import LagWatch
 from headgate.core.kafka.topics import TopicState
-from headgate.core.ledger.model import Intent, JobSpec, LedgerRow, Range, RunState
+from headgate.core.ledger.model import Intent, JobSpec, LedgerRow, RunOptions, RunState
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import Range, TableRange, TopicRange
 from headgate.core.ledger.tables import metadata
 from headgate.core.metrics.readings import JobLag
+from headgate.pipeline.job_kinds import SilverRunOptions
+from headgate.quality.job_kind import QualityRunOptions
+from headgate.reconcile.job_kind import PairRunOptions
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TOPICS = {
@@ -45,7 +50,19 @@ def store(tmp_path: Path) -> Iterator[OpsStore]:
         yield store
 
 
-def asked(store: OpsStore, job: str, **options: str) -> None:
+def follow(topic: str) -> TopicRunOptions:
+    """The options of a stream of this topic."""
+    return TopicRunOptions(
+        topic=topic, dlq_topic=f"{topic}.dlq", trigger_seconds=10, max_offsets_per_batch=100
+    )
+
+
+PAIR = PairRunOptions(
+    topic_onprem="orders", topic_cloud="cloud", trigger_seconds=10, max_offsets_per_batch=100
+)
+
+
+def start_run(store: OpsStore, job: str, options: RunOptions) -> None:
     """A run of this job is under way."""
     kind, _, subject = job.partition("-")
     run = store.submit(JobSpec(job, kind, subject, "streaming", "r", options))
@@ -65,8 +82,8 @@ def lags(store: OpsStore) -> tuple[JobLag, ...]:
 
 
 def test_a_job_that_has_settled_nothing_is_behind_by_all_there_is(store: OpsStore) -> None:
-    asked(store, "bronze-orders", topic="orders", dlq_topic="orders.dlq")
-    asked(store, "reconcile-pair", topic_onprem="orders", topic_cloud="cloud")
+    start_run(store, "bronze-orders", follow("orders"))
+    start_run(store, "reconcile-pair", PAIR)
     assert set(lags(store)) == {
         JobLag("bronze-orders", "orders", 13),
         JobLag("reconcile-pair", "orders", 13),
@@ -78,23 +95,23 @@ def test_a_job_that_has_settled_nothing_is_behind_by_all_there_is(store: OpsStor
 def test_a_job_that_was_stopped_or_failed_is_behind_as_one_that_runs(
     store: OpsStore, state: RunState
 ) -> None:
-    asked(store, "bronze-orders", topic="orders")
-    settle(store, "bronze-orders", Range("kafka:orders", "t1", {"0": 2}, {"0": 6}), 4)
+    start_run(store, "bronze-orders", follow("orders"))
+    settle(store, "bronze-orders", TopicRange("orders", "t1", {"0": 2}, {"0": 6}), 4)
     if state is not RunState.RUNNING:
         store.move("bronze-orders", 1, state)
     assert lags(store) == (JobLag("bronze-orders", "orders", 9),)
 
 
 def test_a_topic_made_again_is_not_settled_at_all(store: OpsStore) -> None:
-    asked(store, "bronze-orders", topic="orders")
-    settle(store, "bronze-orders", Range("kafka:orders", "t0", {"0": 0}, {"0": 9}), 9)
+    start_run(store, "bronze-orders", follow("orders"))
+    settle(store, "bronze-orders", TopicRange("orders", "t0", {"0": 0}, {"0": 9}), 9)
     assert lags(store) == (JobLag("bronze-orders", "orders", 13),)
 
 
 def test_what_follows_no_topic_has_no_lag(store: OpsStore) -> None:
-    asked(store, "silver-orders")
-    asked(store, "quality-table")
-    asked(store, "bronze-gone", topic="gone")
-    settle(store, "quality-table", Range("table:a.b", "x", {}, {"snapshot": 9}), 9)
-    settle(store, "silver-orders", Range("table:bronze.orders", "x", {}, {"snapshot": 9}), 9)
+    start_run(store, "silver-orders", SilverRunOptions())
+    start_run(store, "quality-table", QualityRunOptions())
+    start_run(store, "bronze-gone", follow("gone"))
+    settle(store, "quality-table", TableRange("a.b", "x", None, 9), 9)
+    settle(store, "silver-orders", TableRange("bronze.orders", "x", None, 9), 9)
     assert lags(store) == ()

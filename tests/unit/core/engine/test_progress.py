@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from headgate.core.engine.run import RunContext, RunProgress
-from headgate.core.ledger.model import LedgerRow, Progress, Range
+from headgate.core.ledger.model import LedgerRow, Progress
+from headgate.core.ledger.ranges import TableRange
 
 TIME = datetime(2024, 1, 1, tzinfo=UTC)
-STEP = Range("table:bronze.orders", "u", {}, {"snapshot": 1})
+STEP = TableRange("bronze.orders", "u", None, 1)
 ROW = LedgerRow(
     None, "silver-orders", 1, STEP, ("r",), TIME, 0, 5, 5, 0, {"kept": 5, "replaced": 0}, {}, TIME
 )

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from tests.support.ledger_rows import intent, ledger_row, table_range, topic_range
 
-from headgate.core.ledger.model import LedgerRow, Range
+from headgate.core.ledger.model import LedgerRow
 from headgate.core.ledger.offset_ranges import coverage, gaps, overlaps, since_rebuild, span
+from headgate.core.ledger.ranges import Range
 
 
 def settled(range_: Range) -> LedgerRow:

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 from tests.support.clock import ManualClock
+from tests.support.ops_store import load_tables
 
 from headgate.cli import main
 from headgate.core.ledger import database
@@ -30,6 +31,7 @@ def test_head_names_the_newest_migration() -> None:
 
 def test_a_change_of_the_schema_has_a_new_version() -> None:
     """The one migration creates what the code declares: its number must follow every change."""
+    load_tables()
     lines = [
         f"{table.name}.{column.name} {column.type!r} {column.nullable} {column.primary_key}"
         for table in metadata.sorted_tables
@@ -41,7 +43,7 @@ def test_a_change_of_the_schema_has_a_new_version() -> None:
         for index in table.indexes
     ]
     digest = hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]
-    assert (HEAD, digest) == ("0012", "e3081c808db7"), (
+    assert (HEAD, digest) == ("0013", "4aba1fa16e26"), (
         "rename the migration, set HEAD and this digest"
     )
 
@@ -72,7 +74,7 @@ def test_only_the_owner_may_read_a_store(ops_database: Path, tmp_path: Path) -> 
         shutil.copy(ops_database, path)
         path.chmod(0o644)  # as an earlier version made it
         with OpsStore.open(f"sqlite:///{path}") as store:
-            store.mark("up", "now")
+            store.note_services_ready()
             assert {mode(file) for file in path.parent.iterdir()} == {0o600}
         path.chmod(0o660)
         OpsStore.open(f"sqlite:///{path}").close()
@@ -141,7 +143,7 @@ def test_a_fault_of_our_own_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> 
 def test_threads_share_one_store(store: OpsStore) -> None:
     def work(lane: int) -> None:
         for _ in range(3):
-            store.mark(f"lane-{lane}", "busy")
+            store.write_gauge("lane", f"job-{lane}", _)
             store.submit(JobSpec(f"job-{lane}-{_}", "bronze", "orders", "batch", "r"))
 
     threads = [threading.Thread(target=work, args=(lane,)) for lane in range(4)]
@@ -162,15 +164,33 @@ def test_a_revision_is_known_by_its_content(store: OpsStore) -> None:
     assert store.revision("unknown") is None
 
 
-def test_a_mark_keeps_its_last_time(store: OpsStore, clock: ManualClock) -> None:
-    assert store.read_mark("up") is None
-    store.mark("up", "1")
+def test_the_last_time_at_which_services_were_ready_is_kept(
+    store: OpsStore, clock: ManualClock
+) -> None:
+    assert store.services_ready_at() is None
+    store.note_services_ready()
     clock.advance(3)
-    store.mark("up", "2")
-    assert store.read_mark("up") == ("2", clock.now)
+    store.note_services_ready()
+    assert store.services_ready_at() == clock.now
+
+
+def test_a_gauge_has_its_last_value_for_each_job_and_label(store: OpsStore) -> None:
+    store.write_gauge("keys", "one", 1)
+    store.write_gauge("keys", "one", 0.25)
+    store.write_gauge("keys", "a_b", 2, label="x:y")
+    store.write_gauge("keys", "a_b", 3, label="%")
+    store.write_gauge("other", "one", 7)
+    assert store.gauges("keys") == {("one",): 0.25, ("a_b", "x:y"): 2, ("a_b", "%"): 3}
+    assert store.gauges("key_") == {}
+
+
+def test_probes_of_the_store_hold_no_lease(store: OpsStore) -> None:
+    for _ in range(2):
+        store.probe_write(1.0)
+    assert store.lease("probe") is None
 
 
 def test_times_without_a_zone_are_refused(store: OpsStore, clock: ManualClock) -> None:
     clock.now = clock.now.replace(tzinfo=None) + timedelta(days=1)
     with pytest.raises(Exception, match="zone"):
-        store.mark("up", "1")
+        store.note_services_ready()

@@ -3,11 +3,16 @@ from __future__ import annotations
 import pytest
 from tests.support.clock import ManualClock
 
-from headgate.core.ledger.model import JobSpec, Progress, RunState
+from headgate.core.ledger.model import JobSpec, Progress, RunOptions, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.errors import ConflictError, OperationError
 
-BRONZE = JobSpec("bronze-orders", "bronze", "orders", "batch", "abc", {"full": "true"})
+
+class FullOptions(RunOptions):
+    full: bool
+
+
+BRONZE = JobSpec("bronze-orders", "bronze", "orders", "batch", "abc", FullOptions(full=True))
 
 
 def test_a_run_is_submitted_run_and_finished(store: OpsStore, clock: ManualClock) -> None:
@@ -18,8 +23,9 @@ def test_a_run_is_submitted_run_and_finished(store: OpsStore, clock: ManualClock
     assert (running.started_at, running.engine, running.options) == (
         clock.now,
         "e1",
-        {"full": "true"},
+        {"full": True},
     )
+    assert FullOptions.of(running) == BRONZE.options
     store.report("bronze-orders", 1, Progress(batches=2, records=10, rate=5.0, words="going"))
     clock.advance(1)
     ended = store.move("bronze-orders", 1, RunState.FINISHED)
@@ -48,20 +54,23 @@ def test_illegal_moves_are_refused(store: OpsStore, state: RunState) -> None:
 
 def test_restarts_and_stops_are_counted_and_asked_for(store: OpsStore) -> None:
     store.submit(BRONZE)
-    store.restarted("bronze-orders", 1)
-    assert store.restarted("bronze-orders", 1).restarts == 2
+    store.count_restart("bronze-orders", 1)
+    assert store.count_restart("bronze-orders", 1).restarts == 2
     assert store.request_stop("bronze-orders", 1).stop_requested
 
 
 def test_the_last_restart_is_kept_with_its_time_and_reason(
     store: OpsStore, clock: ManualClock
 ) -> None:
-    store.submit(BRONZE)
-    assert store.last_restart("bronze-orders") is None
-    store.restarted("bronze-orders", 1, "the broker is away")
+    run = store.submit(BRONZE)
+    assert (run.restarted_at, run.restart_reason) == (None, None)
+    store.count_restart("bronze-orders", 1, "the broker is away")
     clock.advance(5)
-    store.restarted("bronze-orders", 1, "again")
-    assert store.last_restart("bronze-orders") == ("again", clock.now)
+    run = store.count_restart("bronze-orders", 1, "again")
+    assert (run.restarted_at, run.restart_reason) == (clock.now, "again")
+    store.move("bronze-orders", 1, RunState.FAILED)
+    next_run = store.submit(BRONZE)
+    assert (next_run.restarted_at, next_run.restart_reason) == (None, None)
 
 
 def test_what_a_run_waits_for_is_forgotten_once_it_goes_on_or_ends(store: OpsStore) -> None:
@@ -93,9 +102,7 @@ def test_another_engine_goes_on_with_a_run_and_counts_the_restart(store: OpsStor
     assert store.claim("bronze-orders", 1, "first").restarts == 0
     taken = store.claim("bronze-orders", 1, "second")
     assert (taken.state, taken.engine, taken.restarts) == (RunState.RUNNING, "second", 1)
-    mark = store.last_restart("bronze-orders")
-    assert mark
-    assert "first went away" in mark.value
+    assert taken.restart_reason == "its engine first went away"
 
 
 def test_a_run_that_has_ended_cannot_be_claimed(store: OpsStore) -> None:

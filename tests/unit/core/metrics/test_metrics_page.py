@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.support.metric_windows import NOON, RECORD
 
-from headgate.core.ledger.model import Range
+from headgate.core.ledger.ranges import TopicRange
 from headgate.core.metrics.delivery import BatchRecord, batch_fields
 from headgate.core.metrics.names import SEVERITY_TOTALS
 from headgate.core.metrics.windows import messages
@@ -37,7 +37,7 @@ def test_the_compiled_sql_has_the_same_totals() -> None:
 
 def test_the_page_names_every_field_of_a_batch() -> None:
     text = (ROOT / "docs/metrics.md").read_text("utf-8")
-    range_ = Range("kafka:t", "t1", {"0": 0}, {"0": 1})
+    range_ = TopicRange("t", "t1", {"0": 0}, {"0": 1})
     about = ("reconcile-business", "business_onprem", "topic1", "prod", "onprem", "dq.cassandra")
     record = BatchRecord(*about, NOON, range_, "r1", {"delete_count": 9, "dlq_records": 3})
     assert not [name for name in batch_fields(record) if f'"{name}"' not in text]

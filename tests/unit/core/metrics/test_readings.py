@@ -3,14 +3,15 @@ from __future__ import annotations
 from tests.support.clock import ManualClock
 from tests.support.metric_windows import JOB, SHAPE, event_time, settle_batch
 
+from headgate.core.engine.job_kind import find_trigger
 from headgate.core.ledger.model import JobSpec, RuleCount, RunState
 from headgate.core.ledger.ops_store import OpsStore
 from headgate.core.metrics import names
-from headgate.core.metrics import readings as gauges
 from headgate.core.metrics.names import Metric
 from headgate.core.metrics.prometheus import Page, exposition, number
 from headgate.core.metrics.readings import EngineReading, Family, JobLag, Readings
 from headgate.core.metrics.windows import Emitter, WindowSums
+from headgate.quality.job_kind import QualityRunOptions
 
 COUNTS = (
     RuleCount("amount", "negative", "ERROR", 3, 5),
@@ -21,7 +22,8 @@ DIMENSIONS = ("prod", "onprem", "orders_onprem", "orders.events")
 
 
 def families(store: OpsStore) -> dict[str, Family]:
-    return {family.metric.name: family for family in Readings(store).families()}
+    readings = Readings(store, find_trigger=find_trigger)
+    return {family.metric.name: family for family in readings.families()}
 
 
 def values(found: Family) -> dict[tuple[str, ...], float]:
@@ -60,16 +62,15 @@ def test_a_reading_goes_on_from_the_last_one_and_a_new_one_from_the_beginning(
 
 
 def test_runs_windows_sinks_and_gauges_are_told(store: OpsStore, clock: ManualClock) -> None:
-    run = store.submit(
-        JobSpec(JOB, "quality", "orders", "streaming", "r", {"trigger_seconds": "2"})
-    )
+    options = QualityRunOptions(trigger_seconds=2)
+    run = store.submit(JobSpec(JOB, "quality", "orders", "streaming", "r", options))
     store.move(run.job, run.number, RunState.RUNNING)
-    store.restarted(run.job, run.number, "once")
+    store.count_restart(run.job, run.number, "once")
     store.register_sink("kafka")
     emitter = Emitter(store, SHAPE, lambda s: dict.fromkeys(s, WindowSums(1)), clock)
     settle_batch(store, 0, {0: event_time(0), 100: event_time(100)})
     emitter.close_due()
-    gauges.keep(store, names.UNIQUE_KEYS, JOB, 12_345_678)
+    store.write_gauge(names.UNIQUE_KEYS.name, JOB, 12_345_678)
     found = families(store)
     assert values(found["headgate_running_jobs"]) == {(): 1}
     assert values(found["headgate_job_running"]) == {(JOB, "quality", "streaming"): 1}
@@ -147,8 +148,9 @@ def test_counts_of_a_pair_stand_under_the_names_of_the_documents(
 
 
 def test_keys_by_status_are_told_with_their_status(store: OpsStore) -> None:
-    gauges.keep_labelled(store, names.KEYS, "reconcile-x", {"MATCH": 7, "PENDING": 0})
-    gauges.keep(store, names.WITHIN_GRACE, "reconcile-x", 0.875)
+    for status, keys in {"MATCH": 7, "PENDING": 0}.items():
+        store.write_gauge(names.KEYS.name, "reconcile-x", keys, status)
+    store.write_gauge(names.WITHIN_GRACE.name, "reconcile-x", 0.875)
     found = families(store)
     assert values(found["dq_keys"]) == {("reconcile-x", "MATCH"): 7, ("reconcile-x", "PENDING"): 0}
     assert values(found["dq_reconciled_within_grace"]) == {("reconcile-x",): 0.875}

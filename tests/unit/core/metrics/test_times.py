@@ -10,8 +10,9 @@ import pytest
 from tests.support.clock import ManualClock
 from tests.support.metric_windows import JOB, NOON, NOW, SHAPE
 
-from headgate.core.ledger.model import Intent, Judged, LedgerRow, Range, TouchedWindow
+from headgate.core.ledger.model import Intent, Judged, LedgerRow, TouchedWindow
 from headgate.core.ledger.ops_store import OpsStore
+from headgate.core.ledger.ranges import TopicRange
 from headgate.core.ledger.windows import JudgedRows
 from headgate.core.metrics.windows import (
     END,
@@ -58,7 +59,7 @@ def test_windows_at_both_ends_of_time_close_and_are_said(
     sentinel = datetime(9999, 12, 31, 23, 59, 50, tzinfo=UTC)
     starts = (FIRST, sentinel, LAST)
     touched = tuple(TouchedWindow(start, NOON) for start in starts)
-    range_ = Range("kafka:orders.events", "t1", {"0": 0}, {"0": 1})
+    range_ = TopicRange("orders.events", "t1", {"0": 0}, {"0": 1})
     intent = store.begin(Intent(None, JOB, 1, range_, ("r1",), NOW, 0))
     row = LedgerRow(None, JOB, 1, range_, ("r1",), NOW, 0, 1, 1, 0, {"accepted": 1}, {}, NOW)
     store.settle(intent, row, (JudgedRows(Judged((), touched)),))

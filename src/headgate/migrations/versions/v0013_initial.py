@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from alembic import op
 
+from headgate.app import STORE_TABLES, load
 from headgate.core.ledger.tables import metadata
 
-# Imported for their tables: a module that is not imported adds none to the metadata.
-from headgate.filters.store import tables  # noqa: F401  # pyright: ignore[reportUnusedImport]
-
-revision = "0012"
+revision = "0013"
 down_revision = None
 
 
 def upgrade() -> None:
+    for tables in STORE_TABLES:  # a module that is not imported adds none to the metadata
+        load(tables)
     # A table that is there already is another program's: fail instead of using it.
     metadata.create_all(op.get_bind(), checkfirst=False)
