@@ -108,6 +108,8 @@ def open_pair_rig(
             root=settings.root,
             home=folder / "home",
             dataset=settings.dataset,
+            topic=settings.topic,
+            dlq_topic=settings.dlq_topic,
             bootstrap_servers=bootstrap_of(broker),
             cassandra_contact_points=cassandra.service.contact_points,
             cassandra_port=cassandra.service.port,

@@ -296,7 +296,7 @@ class PairScenario(Scenario[KeyLoad, PairFaultReport]):
         run_command(home, "job", "stop", JOB)
         run = self.store.latest(JOB)
         compared = compare_keys(planted, read_verdicts(self.rig), count_changes(self.rig))
-        certified = wait_for_end(start_command(home, "certify", "certify"))
+        certified = wait_for_end(start_command(home, "certify", "certify", "--all"))
         return PairFaultReport(
             keys=len(planted),
             events=self.load.sent,
