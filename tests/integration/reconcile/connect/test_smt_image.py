@@ -35,7 +35,7 @@ def test_the_images_worker_takes_its_settings_from_variables_and_finds_both_plug
     monkeypatch.setenv("CONNECT_ADVERTISED_HOST", "127.0.0.1")
     monkeypatch.setenv("CONNECT_REPLICATION", "1")
     plugins = build_plugins(ROOT / "java/connect-plugins").folder
-    server = ImageWorker(tmp_path / "connect", "unused:1", plugins)
+    server = ImageWorker(tmp_path / "connect", private_broker.bootstrap, plugins)
     asked = f"{server.url}/connector-plugins?connectorsOnly=false"
     with Running(server), urlopen(asked) as answer:
         found = {plugin["class"] for plugin in json.load(answer)}
