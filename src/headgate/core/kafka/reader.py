@@ -31,8 +31,6 @@ PARTITION_END = KafkaError._PARTITION_EOF
 Expired = Literal["error", "earliest"]
 # So long after a kill the other members of a group take over.
 SESSION_SECONDS = 6
-# So long a commit or the end of a membership waits for the broker's answer.
-COMMIT_SECONDS = 10.0
 
 
 class ReceivedMessage(Protocol):
@@ -72,7 +70,8 @@ def start_call(call: Callable[[], T]) -> Future[T]:
     """A client's call in a thread of its own, for calls that have no time limit.
 
     A commit or a close that meets a broker which has just gone asks for the group's coordinator until
-    there is one again (librdkafka 3740), and no signal ends that.
+    there is one again (librdkafka 3740), and no signal ends that. Not for a member of a group: when the
+    hasher committed so while its partitions were taken away, the next member read the records again.
     """
     future: Future[T] = Future()
 
@@ -97,21 +96,8 @@ def answer_within(call: Future[T], seconds: float) -> T:
         ) from None
 
 
-def commit_within(
-    consumer: Consumer, seconds: float, offsets: list[TopicPartition] | None = None
-) -> list[TopicPartition]:
-    """Commit these offsets, or what was consumed, and wait so long for the answer."""
-
-    def commit() -> list[TopicPartition]:
-        if offsets is None:
-            return consumer.commit(asynchronous=False) or []
-        return consumer.commit(offsets=offsets, asynchronous=False) or []
-
-    return answer_within(start_call(commit), seconds)
-
-
 def close_within(consumer: Consumer, seconds: float) -> None:
-    """Close the consumer; one that a broker leaves waiting is left to its thread."""
+    """Close a consumer that is in no group; one that a broker leaves waiting is left to its thread."""
     with suppress(UnavailableError):
         answer_within(start_call(consumer.close), seconds)
 

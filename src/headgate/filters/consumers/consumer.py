@@ -12,15 +12,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from headgate.core.kafka.reader import (
-    COMMIT_SECONDS,
-    PARTITION_END,
-    ReceivedMessage,
-    close_within,
-    commit_within,
-    consume,
-    open_consumer,
-)
+from headgate.core.kafka.reader import PARTITION_END, ReceivedMessage, consume, open_consumer
 from headgate.errors import OperationError, UnavailableError
 from headgate.filters.consumers.config import ConsumerConfig, Dealer
 from headgate.filters.consumers.event import (
@@ -188,7 +180,7 @@ class DealerConsumer:
                 elif once and time.monotonic() > until:
                     raise self._away()
         finally:
-            close_within(self._consumer, COMMIT_SECONDS)
+            self._consumer.close()
         return self._consumed(self._handler.counts)
 
     def _step(self) -> None:
@@ -252,8 +244,8 @@ class DealerConsumer:
         ends = {(r.topic, r.partition): r.offset + 1 for r in records}
         offsets = [TopicPartition(*partition, offset) for partition, offset in ends.items()]
         try:
-            commit_within(self._consumer, COMMIT_SECONDS, offsets)
-        except (KafkaException, UnavailableError) as error:
+            self._consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
             LOG.warning("Offsets were not committed, records may come again: %s", error)
 
     def _is_done(self) -> bool:

@@ -10,21 +10,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from headgate.core.kafka.reader import (
-    COMMIT_SECONDS,
-    PARTITION_END,
-    close_within,
-    commit_within,
-    consume,
-    open_consumer,
-)
+from headgate.core.kafka.reader import PARTITION_END, consume, open_consumer
 from headgate.errors import UnavailableError
 from headgate.reconcile.cassandra.session import Cassandra, quoted
 
@@ -167,13 +159,11 @@ def _copy(
             done.written += _written(cassandra, done.table, rows)
             done.skipped += len(values) - len(rows)
             if values:
-                # What is not committed comes again, and is known then.
-                with suppress(UnavailableError):
-                    commit_within(consumer, COMMIT_SECONDS)
+                consumer.commit(asynchronous=False)
             elif once and ends and len(ends) == len(consumer.assignment()):
                 return
     finally:
-        close_within(consumer, COMMIT_SECONDS)
+        consumer.close()
 
 
 def _written(cassandra: Cassandra, table: str, rows: Sequence[Row]) -> int:

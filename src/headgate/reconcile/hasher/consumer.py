@@ -15,17 +15,9 @@ from typing import cast
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from headgate.core.kafka.reader import (
-    COMMIT_SECONDS,
-    PARTITION_END,
-    ReceivedMessage,
-    close_within,
-    commit_within,
-    consume,
-    open_consumer,
-)
+from headgate.core.kafka.reader import PARTITION_END, ReceivedMessage, consume, open_consumer
 from headgate.core.kafka.topics import Topics
-from headgate.errors import HeadgateError, OperationError, UnavailableError
+from headgate.errors import HeadgateError, OperationError
 from headgate.reconcile.hasher.requests import Record
 
 Partition = tuple[str, int]
@@ -148,6 +140,7 @@ class Offsets:
         self._told.update({p: o for p, o in offsets.items() if p in self._kept})
 
 
+COMMIT_SECONDS = 10.0
 AT_ONCE = 500
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -200,9 +193,9 @@ class Group:
         """Write to the group what is settled; what cannot be written now is written next time."""
         offsets = self._offsets.untold()
         wanted = [TopicPartition(t, p, offset) for (t, p), offset in offsets.items()]
-        with suppress(KafkaException, UnavailableError):
+        with suppress(KafkaException):
             if wanted and wait:
-                self._committed(None, commit_within(self._consumer, COMMIT_SECONDS, wanted))
+                self._committed(None, self._consumer.commit(offsets=wanted, asynchronous=False))
             elif wanted:
                 self._consumer.commit(offsets=wanted, asynchronous=True)
 
@@ -224,7 +217,7 @@ class Group:
 
     def close(self) -> None:
         """Leave the group, so that the others take over at once."""
-        close_within(self._consumer, COMMIT_SECONDS)
+        self._consumer.close()
 
     def _record(self, message: ReceivedMessage) -> Record:
         topic, partition = message.topic(), message.partition()

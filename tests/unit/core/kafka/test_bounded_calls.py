@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 
 from headgate.core.kafka import offsets
 from headgate.core.kafka.offsets import GroupOffsets
-from headgate.core.kafka.reader import close_within, commit_within
+from headgate.core.kafka.reader import answer_within, close_within, start_call
 from headgate.errors import UnavailableError
 
 
@@ -40,10 +40,10 @@ def consumer() -> Iterator[Any]:
     consumer.broker_is_back.set()
 
 
-def test_a_commit_without_an_answer_is_refused_in_time(consumer: Any) -> None:
+def test_a_call_without_an_answer_is_given_up_in_time(consumer: Any) -> None:
     begun = time.monotonic()
     with pytest.raises(UnavailableError, match="did not answer within"):
-        commit_within(consumer, 0.1, [TopicPartition("t", 0, 1)])
+        answer_within(start_call(consumer.close), 0.1)
     close_within(consumer, 0.1)
     assert time.monotonic() - begun < 5
 
