@@ -9,12 +9,12 @@ that joins nothing: the admin client would end the process when a connection bre
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Self, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
@@ -138,6 +138,13 @@ def is_data_loss(error: BaseException) -> bool:
 
 SECONDS = 6.0
 NO_OFFSET = 0
+# The answers of a broker whose coordinator is not there yet, or is another one by now.
+NO_COORDINATOR = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+T = TypeVar("T")
 NOTHING_LOST = "nothing is lost: the ledger has them"
 
 
@@ -172,21 +179,13 @@ class GroupOffsets:
 
     def write(self, offsets: Mapping[str, int]) -> None:
         """Where the next record of each partition is; refused while someone consumes in the group."""
-        wanted = [TopicPartition(self._topic, int(p), offset) for p, offset in offsets.items()]
-        limit = time.monotonic() + SECONDS
-        while True:
-            try:
-                self._commit(wanted)
-                return
-            except UnavailableError:  # a broker makes the coordinator when the first group comes
-                if time.monotonic() > limit:
-                    raise
-                time.sleep(0.2)
+        partitions = [TopicPartition(self._topic, int(p), offset) for p, offset in offsets.items()]
+        _retry_without_coordinator(lambda: self._commit(partitions))
 
-    def _commit(self, wanted: list[TopicPartition]) -> None:
+    def _commit(self, partitions: list[TopicPartition]) -> None:
         words = f"the offsets of the consumer group {self.group} could not be written"
         try:
-            done = self._commit_in_order(wanted)
+            done = self._commit_in_order(partitions)
         except KafkaException as error:
             raise _explained(kafka_error(error), words) from error
         except UnavailableError as error:
@@ -206,15 +205,31 @@ class GroupOffsets:
 
     def read(self, partitions: Iterable[int]) -> dict[str, int]:
         """The group's offsets on the topic; a partition without one is left out."""
-        asked = [TopicPartition(self._topic, partition) for partition in partitions]
+        requested = [TopicPartition(self._topic, partition) for partition in partitions]
+        committed = _retry_without_coordinator(lambda: self._committed(requested))
+        return {str(p.partition): p.offset for p in committed if p.offset >= NO_OFFSET}
+
+    def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         words = f"the offsets of the consumer group {self.group} could not be read"
         try:
-            found = self._consumer.committed(asked, timeout=SECONDS)
+            return self._consumer.committed(partitions, timeout=SECONDS)
         except KafkaException as error:
             raise _explained(kafka_error(error), words) from error
-        return {str(f.partition): f.offset for f in found if f.offset >= NO_OFFSET}
+
+
+def _retry_without_coordinator(call: Callable[[], T]) -> T:
+    """The call's result; a broker makes the coordinator only when the first group comes."""
+    limit = time.monotonic() + SECONDS
+    while True:
+        try:
+            return call()
+        except UnavailableError:
+            if time.monotonic() > limit:
+                raise
+            time.sleep(0.2)
 
 
 def _explained(reason: KafkaError, words: str) -> HeadgateError:
-    kind = UnavailableError if reason.retriable() else OperationError
+    is_away = reason.retriable() or reason.code() in NO_COORDINATOR
+    kind = UnavailableError if is_away else OperationError
     return kind(words, why=reason.str(), fix=NOTHING_LOST)
